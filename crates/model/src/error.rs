@@ -1,0 +1,182 @@
+//! One error for every surface: a stable code, a sentence for people, whose fault it is, whether
+//! trying again can help, and hints that say the way out.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::ExecId;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Whose fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Blame {
+    Caller,
+    Policy,
+    Program,
+    Host,
+    Glovebox,
+}
+
+/// Where on the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    Parse,
+    Resolve,
+    Assess,
+    Obtain,
+    Open,
+    Admit,
+    Run,
+    Collect,
+    Judge,
+    Close,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Retry {
+    pub allowed: bool,
+    pub after_ms: Option<u64>,
+}
+
+/// Where a rule stands.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RuleRef {
+    pub file: String,
+    pub line: u32,
+}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $text:literal, $blame:ident, retry $retry:literal;)+) => {
+        /// Stable names: clients may match on them.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum Code { $($(#[$doc])* #[serde(rename = $text)] $name,)+ }
+
+        impl Code {
+            pub const ALL: &'static [Code] = &[$(Code::$name),+];
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Code::$name => $text,)+ }
+            }
+            const fn blame(self) -> Blame {
+                match self { $(Code::$name => Blame::$blame,)+ }
+            }
+            const fn retry(self) -> bool {
+                match self { $(Code::$name => $retry,)+ }
+            }
+        }
+    };
+}
+
+codes! {
+    /// Another process does what this one wants to do.
+    Busy = "busy", Host, retry true;
+    /// No backend can enforce what the profile demands.
+    BackendUnavailable = "backend_unavailable", Host, retry false;
+    Canceled = "canceled", Caller, retry true;
+    /// The command exists and cannot be executed.
+    CommandNotExecutable = "command_not_executable", Program, retry false;
+    CommandNotFound = "command_not_found", Caller, retry false;
+    /// The same client id or key was used for something else.
+    Conflict = "conflict", Caller, retry false;
+    CwdNotFound = "cwd_not_found", Caller, retry false;
+    DiskFull = "disk_full", Host, retry true;
+    Internal = "internal", Glovebox, retry false;
+    InvalidArgument = "invalid_argument", Caller, retry false;
+    InvalidConfig = "invalid_config", Caller, retry false;
+    /// The ledger does not verify.
+    LedgerTampered = "ledger_tampered", Host, retry false;
+    /// The process that ran it is gone.
+    Lost = "lost", Glovebox, retry true;
+    NotFound = "not_found", Caller, retry false;
+    PolicyDenied = "policy_denied", Policy, retry false;
+    /// An isolation step failed, so nothing was started.
+    SetupFailed = "setup_failed", Host, retry false;
+    /// The ledger or the state directory cannot be used; nothing runs unrecorded.
+    StoreUnavailable = "store_unavailable", Host, retry true;
+    WorkspaceRefused = "workspace_refused", Caller, retry false;
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Error {
+    pub code: Code,
+    /// Lower case, no full stop, literals in backticks.
+    pub message: String,
+    pub stage: Stage,
+    pub blame: Blame,
+    pub retry: Retry,
+    pub hints: Vec<String>,
+    /// Causes, outermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<RuleRef>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exec_id: Option<ExecId>,
+}
+
+impl Error {
+    pub fn new(code: Code, stage: Stage, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            stage,
+            blame: code.blame(),
+            retry: Retry {
+                allowed: code.retry(),
+                after_ms: None,
+            },
+            hints: Vec::new(),
+            causes: Vec::new(),
+            rule: None,
+            exec_id: None,
+        }
+    }
+
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl fmt::Display) -> Self {
+        self.causes.push(cause.to_string());
+        self
+    }
+
+    #[must_use]
+    pub fn at_rule(mut self, file: impl Into<String>, line: u32) -> Self {
+        self.rule = Some(RuleRef {
+            file: file.into(),
+            line,
+        });
+        self
+    }
+
+    #[must_use]
+    pub fn of_exec(mut self, id: ExecId) -> Self {
+        self.exec_id = Some(id);
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.message)?;
+        for cause in &self.causes {
+            write!(f, ": {cause}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,323 @@
+//! The effective policy of one exec, and what one layer may say about it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{EnvKey, IdError};
+use crate::limits::{Limits, PartialLimits};
+
+/// How dangerous an action is. Ordered: the strictest of two tiers is their maximum.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Tier {
+    #[default]
+    Safe,
+    Low,
+    Medium,
+    High,
+    Critical,
+}
+
+impl Tier {
+    pub const ALL: [Self; 5] = [
+        Self::Safe,
+        Self::Low,
+        Self::Medium,
+        Self::High,
+        Self::Critical,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Safe => "safe",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Critical => "critical",
+        }
+    }
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Ordered from least to most reach: combining layers takes the minimum.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum NetworkMode {
+    #[default]
+    None,
+    Retrieval,
+    Allowlist,
+    Unrestricted,
+}
+
+impl NetworkMode {
+    pub const ALL: [Self; 4] = [
+        Self::None,
+        Self::Retrieval,
+        Self::Allowlist,
+        Self::Unrestricted,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Retrieval => "retrieval",
+            Self::Allowlist => "allowlist",
+            Self::Unrestricted => "unrestricted",
+        }
+    }
+}
+
+impl fmt::Display for NetworkMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A destination a sandbox may reach: a name, never an address, with its port.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct HostPort {
+    host: String,
+    port: u16,
+}
+
+impl HostPort {
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl FromStr for HostPort {
+    type Err = IdError;
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let refuse = |why| {
+            let shown = text.chars().take(80).flat_map(char::escape_debug).collect();
+            Err(IdError {
+                what: "destination",
+                shown,
+                why,
+            })
+        };
+        let Some((host, port)) = text.rsplit_once(':') else {
+            return refuse("has no port; write `host:port`");
+        };
+        let Some(port) = port.parse::<u16>().ok().filter(|port| *port != 0) else {
+            return refuse("has no port between 1 and 65535");
+        };
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        let name = host.strip_prefix("*.").unwrap_or(&host);
+        let label = |label: &str| {
+            (1..=63).contains(&label.len())
+                && label
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+        };
+        if name.is_empty() || name.len() > 253 || !name.split('.').all(label) {
+            return refuse("is not a host name");
+        }
+        // A last label that is a number makes the whole an IPv4 address to URL parsers.
+        if name
+            .rsplit('.')
+            .next()
+            .is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()))
+        {
+            return refuse("is an address; only names can be allowed");
+        }
+        Ok(Self { host, port })
+    }
+}
+
+impl TryFrom<String> for HostPort {
+    type Error = IdError;
+    fn try_from(text: String) -> Result<Self, IdError> {
+        text.parse()
+    }
+}
+
+impl From<HostPort> for String {
+    fn from(it: HostPort) -> String {
+        it.to_string()
+    }
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// What the sandbox may do with the workspace. Ordered from least to most.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    None,
+    Ro,
+    #[default]
+    Rw,
+}
+
+/// `Strict` (default): isolation for everything. `Permissive` follows the assessed suggestion.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum SecurityMode {
+    Permissive,
+    #[default]
+    Strict,
+}
+
+/// Whether limits that are watched and enforced by us, not by the kernel, are good enough.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitsDemand {
+    #[default]
+    Supervised,
+    Kernel,
+}
+
+/// The backends that this build knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BackendName {
+    Native,
+}
+
+impl BackendName {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+        }
+    }
+}
+
+impl fmt::Display for BackendName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The effective policy: every field decided.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Profile {
+    pub limits: Limits,
+    pub network: NetworkMode,
+    /// Only meaningful with `NetworkMode::Allowlist`.
+    pub allow_net: BTreeSet<HostPort>,
+    pub workspace: Access,
+    /// Environment keys a call may set; `*` at the end of a pattern matches any rest.
+    pub env_allow: BTreeSet<String>,
+    pub tier: Tier,
+    pub security: SecurityMode,
+    pub limits_demand: LimitsDemand,
+    pub backend: Option<BackendName>,
+    pub image: Option<String>,
+}
+
+/// What one layer says. An unset field has no opinion.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PartialProfile {
+    #[serde(skip_serializing_if = "is_default")]
+    pub limits: PartialLimits,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkMode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow_net: Option<BTreeSet<HostPort>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<Access>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env_allow: Option<BTreeSet<String>>,
+    /// Values the layer sets for every exec below it; a nearer layer wins key by key.
+    #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    pub env: std::collections::BTreeMap<EnvKey, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tier: Option<Tier>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub security: Option<SecurityMode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits_demand: Option<LimitsDemand>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend: Option<BackendName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// A field that a request wanted wider than a layer allows, brought down because it said `cap`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capped {
+    pub field: String,
+    pub asked: String,
+    pub granted: String,
+    pub layer: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn destinations_are_names_with_ports() {
+        for text in [
+            "api.example.com:443",
+            "*.example.com:443",
+            "EXAMPLE.com.:80",
+            "localhost:1",
+        ] {
+            assert!(text.parse::<HostPort>().is_ok(), "{text}");
+        }
+        for text in [
+            "example.com",
+            "example.com:0",
+            "example.com:99999",
+            "10.0.0.1:80",
+            "[::1]:80",
+            "0x7f000001:80x",
+            "a..b:80",
+            "-a.com:80",
+            ":80",
+            "*:80",
+            "a.*.com:80",
+            "user@h:80",
+            "127.1:80",
+            "2130706433:80",
+        ] {
+            assert!(text.parse::<HostPort>().is_err(), "{text} was accepted");
+        }
+    }
+
+    #[test]
+    fn stricter_is_ordered() {
+        assert!(Tier::Critical > Tier::High);
+        assert!(NetworkMode::None < NetworkMode::Unrestricted);
+        assert!(Access::Ro < Access::Rw);
+        assert!(SecurityMode::Strict > SecurityMode::Permissive);
+        assert!(LimitsDemand::Kernel > LimitsDemand::Supervised);
+    }
+}
