@@ -1,1 +1,26 @@
+//! The native sandbox's child side: a typed plan comes in over a socket, a confined process comes
+//! out. System calls only; no runtime, no threads, nothing of policy.
+//!
+//! Three processes: the *caller* (the engine) holds a [`Handle`]; the *keeper* is forked from it
+//! before any thread exists, owns one sandbox and outlives a killed caller just long enough to
+//! clean up; *pid 1* of the sandbox applies the plan's steps, starts the payload and reaps.
 
+mod apply;
+pub mod cgroup;
+mod handle;
+mod init;
+mod keeper;
+#[cfg(debug_assertions)]
+mod mutation;
+mod payload;
+mod plan;
+pub mod seccomp;
+mod sys;
+mod wire;
+
+pub use handle::{Event, Handle};
+pub use plan::{
+    Attribute, FileRule, Ids, Namespace, Opener, PayloadStep, Plan, Resource, Rights, Source, Step,
+};
+pub use sys::landlock_abi;
+pub use wire::{Failure, Order, Scratch, Usage};

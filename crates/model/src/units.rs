@@ -157,7 +157,7 @@ impl FromStr for Cpus {
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (shift, unit) in [(40, "T"), (30, "G"), (20, "M"), (10, "K")] {
-            if self.0 >= 1 << shift && self.0 % (1 << shift) == 0 {
+            if self.0 >= 1 << shift && self.0.is_multiple_of(1 << shift) {
                 return write!(f, "{}{unit}", self.0 >> shift);
             }
         }
@@ -169,9 +169,9 @@ impl fmt::Display for Millis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             0 => f.write_str("0s"),
-            n if n % 3_600_000 == 0 => write!(f, "{}h", n / 3_600_000),
-            n if n % 60_000 == 0 => write!(f, "{}m", n / 60_000),
-            n if n % 1000 == 0 => write!(f, "{}s", n / 1000),
+            n if n.is_multiple_of(3_600_000) => write!(f, "{}h", n / 3_600_000),
+            n if n.is_multiple_of(60_000) => write!(f, "{}m", n / 60_000),
+            n if n.is_multiple_of(1000) => write!(f, "{}s", n / 1000),
             n => write!(f, "{n}ms"),
         }
     }

@@ -1,0 +1,108 @@
+//! What all processes of a sandbox use together, read from /proc.
+
+use std::fs;
+
+/// Clock ticks per second of the numbers in /proc, fixed by the kernel's interface.
+const TICKS: u64 = 100;
+const PAGE: u64 = 4096;
+/// More than any pids limit allows: a tree that grows while it is read still ends.
+const MOST: usize = 100_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Sum {
+    pub(super) memory_bytes: u64,
+    pub(super) cpu_ms: u64,
+    pub(super) pids: u64,
+}
+
+impl Sum {
+    pub(super) fn max(self, other: Self) -> Self {
+        Self {
+            memory_bytes: self.memory_bytes.max(other.memory_bytes),
+            cpu_ms: self.cpu_ms.max(other.cpu_ms),
+            pids: self.pids.max(other.pids),
+        }
+    }
+}
+
+/// Everything below pid 1 of a sandbox, itself not counted among the pids.
+pub(super) fn below(init: i32) -> Sum {
+    let mut sum = Sum::default();
+    let mut waiting = vec![init];
+    let mut seen = 0;
+    while let Some(pid) = waiting.pop() {
+        seen += 1;
+        if seen > MOST {
+            break;
+        }
+        if pid != init {
+            // Memory of its own: without pages of files, which the host can drop at any time.
+            sum.memory_bytes += own_pages(pid).unwrap_or(0) * PAGE;
+        }
+        sum.cpu_ms += ticks(pid).unwrap_or(0) * 1000 / TICKS;
+        let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+            continue;
+        };
+        for thread in threads.flatten() {
+            if pid != init {
+                sum.pids += 1;
+            }
+            let children = fs::read_to_string(thread.path().join("children"));
+            let children = children.unwrap_or_default();
+            waiting.extend(
+                children
+                    .split_whitespace()
+                    .filter_map(|it| it.parse::<i32>().ok()),
+            );
+        }
+    }
+    sum
+}
+
+/// Second minus third number of proc_pid_statm(5).
+fn own_pages(pid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let mut numbers = text
+        .split_whitespace()
+        .skip(1)
+        .map_while(|it| it.parse::<u64>().ok());
+    let (resident, shared) = (numbers.next()?, numbers.next()?);
+    Some(resident.saturating_sub(shared))
+}
+
+/// Its own time and that of the children it has buried: fields 14 to 17 of proc_pid_stat(5).
+fn ticks(pid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = text.rsplit_once(')')?;
+    Some(
+        rest.split_whitespace()
+            .skip(11)
+            .take(4)
+            .filter_map(|it| it.parse::<u64>().ok())
+            .sum(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_is_summed_with_its_children() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let own = i32::try_from(std::process::id()).unwrap();
+        let sum = below(own);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(sum.pids >= 1);
+        assert!(sum.memory_bytes > 0);
+    }
+
+    #[test]
+    fn a_process_that_is_gone_counts_nothing() {
+        assert_eq!(below(i32::MAX), Sum::default());
+    }
+}

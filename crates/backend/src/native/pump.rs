@@ -1,0 +1,130 @@
+//! The payload's standard streams: pipes whose far ends only the payload holds.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::streams::{Sink, Stream};
+
+const CHUNK: usize = 64 << 10;
+
+/// Our end of an output stream.
+#[derive(Debug)]
+pub(super) struct Outlet {
+    stream: Stream,
+    /// None after the end.
+    pipe: Option<OwnedFd>,
+}
+
+impl Outlet {
+    /// The outlet, and the end that goes to the payload.
+    pub(super) fn new(stream: Stream) -> rustix::io::Result<(Self, OwnedFd)> {
+        let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&ours, true)?;
+        Ok((
+            Self {
+                stream,
+                pipe: Some(ours),
+            },
+            theirs,
+        ))
+    }
+
+    pub(super) fn pipe(&self) -> Option<&OwnedFd> {
+        self.pipe.as_ref()
+    }
+
+    /// Takes what is there, at most one chunk, so that one loud stream never starves the rest.
+    pub(super) fn take(&mut self, buffer: &mut [u8], sink: &mut dyn Sink) {
+        let Some(pipe) = &self.pipe else { return };
+        match rustix::io::read(pipe, &mut *buffer) {
+            Ok(0) => self.pipe = None,
+            Ok(count) => sink.output(self.stream, &buffer[..count]),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => self.pipe = None,
+        }
+    }
+
+    pub(super) fn buffer() -> Vec<u8> {
+        vec![0; CHUNK]
+    }
+}
+
+/// The payload's standard input: empty, or fed from a descriptor of the caller's.
+#[derive(Debug)]
+pub(super) struct Inlet {
+    source: Option<OwnedFd>,
+    pipe: Option<OwnedFd>,
+    waiting: Vec<u8>,
+}
+
+impl Inlet {
+    /// The caller's own descriptor never goes inside: a terminal could be typed into from there.
+    pub(super) fn new(source: Option<OwnedFd>) -> rustix::io::Result<(Self, OwnedFd)> {
+        if source.is_none() {
+            let null = rustix::fs::open(
+                c"/dev/null",
+                OFlags::RDONLY | OFlags::CLOEXEC,
+                Mode::empty(),
+            )?;
+            return Ok((
+                Self {
+                    source: None,
+                    pipe: None,
+                    waiting: Vec::new(),
+                },
+                null,
+            ));
+        }
+        let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&ours, true)?;
+        Ok((
+            Self {
+                source,
+                pipe: Some(ours),
+                waiting: Vec::new(),
+            },
+            theirs,
+        ))
+    }
+
+    /// To be polled for reading, while there is nothing to write.
+    pub(super) fn source(&self) -> Option<&OwnedFd> {
+        self.source
+            .as_ref()
+            .filter(|_| self.waiting.is_empty() && self.pipe.is_some())
+    }
+
+    /// To be polled for writing, while there is something to write.
+    pub(super) fn pipe(&self) -> Option<&OwnedFd> {
+        self.pipe.as_ref().filter(|_| !self.waiting.is_empty())
+    }
+
+    pub(super) fn read(&mut self, buffer: &mut [u8]) {
+        let Some(source) = &self.source else { return };
+        match rustix::io::read(source.as_fd(), &mut *buffer) {
+            Ok(0) => self.close(),
+            Ok(count) => self.waiting.extend_from_slice(&buffer[..count]),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => self.close(),
+        }
+    }
+
+    pub(super) fn write(&mut self) {
+        let Some(pipe) = &self.pipe else { return };
+        match rustix::io::write(pipe, &self.waiting) {
+            Ok(count) => drop(self.waiting.drain(..count)),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            // The payload does not read any more.
+            Err(_) => self.close(),
+        }
+    }
+
+    fn close(&mut self) {
+        self.source = None;
+        self.pipe = None;
+        self.waiting.clear();
+    }
+}

@@ -1,0 +1,308 @@
+//! One native sandbox: its control groups, its plan on the way, its one run.
+
+use std::path::Path;
+
+use glovebox_cage::cgroup::{Bounds, Group};
+use glovebox_cage::{Event, Handle};
+use glovebox_model::{
+    Code, Error, Grade, Guarantee, Isolation, LimitsDemand, Profile, Result, Stage,
+};
+
+use glovebox_workspace::Dir;
+
+use super::etc::Etc;
+use super::facts::Facts;
+use super::layout::lay_out;
+use super::supervise;
+use crate::ended::Ended;
+use crate::spec::{Order, Spec};
+use crate::streams::{Cancel, Sink};
+
+/// A keeper and the groups its sandbox is limited by. However it is dropped, nothing is left.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) handle: Handle,
+    pub(super) group: Option<Group>,
+}
+
+impl Seat {
+    /// Ends whatever runs, waits for the keeper, removes the groups. Idempotent.
+    fn close(&mut self) {
+        let _ = self.handle.kill();
+        let _ = self.handle.wait_keeper();
+        if let Some(group) = self.group.take() {
+            let _ = group.remove();
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// A keeper that waits for its plan.
+#[derive(Debug)]
+pub struct Native {
+    facts: Facts,
+    seat: Seat,
+}
+
+/// A sandbox under construction or standing, ready for one run.
+#[derive(Debug)]
+pub struct Prepared {
+    pub(super) seat: Seat,
+    isolation: Isolation,
+}
+
+impl Native {
+    /// Takes a keeper that was forked before any thread was started.
+    pub fn new(handle: Handle) -> Self {
+        Self {
+            facts: Facts::look(),
+            seat: Seat {
+                handle,
+                group: None,
+            },
+        }
+    }
+
+    /// Where the groups for `name` will be: note these down before `reserve` makes them.
+    pub fn group_places(&self, name: &str) -> Vec<std::path::PathBuf> {
+        match &self.facts.cgroups {
+            Ok(host) => host
+                .parents()
+                .into_iter()
+                .map(|parent| parent.join(name))
+                .collect(),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// Makes the control groups and sends the keeper into them, ahead of everything else: entering
+    /// a version 1 group waits for the kernel, and there is other work to do meanwhile.
+    pub fn reserve(&mut self, name: &str) -> Result<()> {
+        let Ok(host) = &self.facts.cgroups else {
+            return Ok(());
+        };
+        let failed = |error: &dyn std::fmt::Display| {
+            Error::new(
+                Code::SetupFailed,
+                Stage::Admit,
+                "cannot make a control group",
+            )
+            .caused_by(error)
+            .hint("`glovebox doctor` shows what this host lets Glovebox enforce")
+        };
+        let group = Group::create(host, name).map_err(|error| failed(&error))?;
+        let entered = self.seat.handle.join(group.to_enter());
+        self.seat.group = Some(group);
+        entered.map_err(|error| failed(&error))
+    }
+
+    /// Sends the plan. The sandbox is built while the caller goes on; `Prepared::run` waits for it.
+    pub fn open(self, spec: &Spec<'_>, state: &Path) -> Result<Prepared> {
+        let isolation = self.isolation();
+        demand(&isolation, spec.profile)?;
+        let limits = &spec.profile.limits;
+        if let Some(group) = &self.seat.group {
+            let bounds = Bounds {
+                memory_bytes: Some(limits.memory_bytes.get()),
+                pids: Some(limits.pids.get()),
+                cpus_milli: Some(limits.cpus_milli.get()),
+            };
+            group.set(&mutated_bounds(bounds)).map_err(|error| {
+                Error::new(
+                    Code::SetupFailed,
+                    Stage::Run,
+                    "cannot set the limits of the sandbox",
+                )
+                .caused_by(error)
+            })?;
+        }
+        let etc = Etc::below(state).map_err(|error| {
+            Error::new(
+                Code::StoreUnavailable,
+                Stage::Run,
+                "cannot prepare the sandbox's `/etc`",
+            )
+            .caused_by(error)
+        })?;
+        let birthplace = self.seat.group.as_ref().and_then(Group::birthplace);
+        let layout = lay_out(spec, &self.facts, &etc, birthplace)?;
+        let plan = mutated_plan(layout.plan);
+        self.seat
+            .handle
+            .build(plan, &layout.descriptors)
+            .map_err(|errno| {
+                Error::new(
+                    Code::SetupFailed,
+                    Stage::Run,
+                    "the keeper of the sandbox is gone",
+                )
+                .caused_by(errno)
+            })?;
+        Ok(Prepared {
+            seat: self.seat,
+            isolation,
+        })
+    }
+
+    /// What will be enforced: isolation always, limits by grade.
+    fn isolation(&self) -> Isolation {
+        let kernel = |controller: &str| {
+            let on = self.seat.group.is_some() && self.facts.kernel_limits(controller);
+            if on { Grade::Kernel } else { Grade::Supervised }
+        };
+        let grade = |guarantee: Guarantee| match guarantee {
+            Guarantee::MemoryLimit => kernel("memory"),
+            // Without a group the kernel still counts processes, per user namespace.
+            Guarantee::PidsLimit => Grade::Kernel,
+            Guarantee::CpuLimit => kernel("cpu"),
+            Guarantee::DiskLimit => Grade::Supervised,
+            Guarantee::FileRules if self.facts.landlock_abi == 0 => Grade::Unavailable,
+            _ => Grade::Kernel,
+        };
+        Isolation(
+            Guarantee::ALL
+                .into_iter()
+                .map(|it| (it, grade(it)))
+                .collect(),
+        )
+    }
+}
+
+fn demand(isolation: &Isolation, profile: &Profile) -> Result<()> {
+    if profile.limits_demand == LimitsDemand::Supervised {
+        return Ok(());
+    }
+    let short = [
+        Guarantee::MemoryLimit,
+        Guarantee::PidsLimit,
+        Guarantee::CpuLimit,
+    ]
+    .into_iter()
+    .find(|it| isolation.0.get(it) != Some(&Grade::Kernel));
+    match short {
+        None => Ok(()),
+        Some(guarantee) => Err(Error::new(
+            Code::BackendUnavailable,
+            Stage::Run,
+            format!("`{guarantee}` can only be supervised here, and the kernel's is demanded"),
+        )
+        .hint("run as root, or in a session with a delegated control group")
+        .hint("leave out `--require kernel-limits` to accept supervised limits")),
+    }
+}
+
+impl Prepared {
+    pub fn isolation(&self) -> &Isolation {
+        &self.isolation
+    }
+
+    /// Runs the order and stays until nothing of the sandbox is left.
+    pub fn run(
+        mut self,
+        order: &Order,
+        profile: &Profile,
+        work: Option<&Dir>,
+        stdin: Option<std::os::fd::OwnedFd>,
+        sink: &mut dyn Sink,
+        cancel: &Cancel,
+    ) -> Result<Ended> {
+        self.wait_ready()?;
+        let ended = supervise::run(&mut self, order, profile, work, stdin, sink, cancel);
+        self.seat.close();
+        ended
+    }
+
+    fn wait_ready(&mut self) -> Result<()> {
+        // Pid 1 speaks on its own socket; when it never came to life, the keeper says why.
+        let event = self
+            .seat
+            .handle
+            .next_init()
+            .map_err(|errno| broken(&errno))?;
+        match event {
+            Some(Event::Ready) => Ok(()),
+            Some(Event::Failed(failure)) => Err(setup_failed(&failure)),
+            Some(other) => Err(broken(&format!("unexpected {other:?}"))),
+            None => match self
+                .seat
+                .handle
+                .next_control()
+                .map_err(|errno| broken(&errno))?
+            {
+                Event::Failed(failure) => Err(setup_failed(&failure)),
+                other => Err(broken(&format!("pid 1 ended early: {other:?}"))),
+            },
+        }
+    }
+}
+
+fn setup_failed(failure: &glovebox_cage::Failure) -> Error {
+    let step = &failure.step;
+    let error = Error::new(
+        Code::SetupFailed,
+        Stage::Run,
+        format!("the sandbox could not be built: `{step}` failed, so nothing was started"),
+    )
+    .caused_by(std::io::Error::from_raw_os_error(failure.errno));
+    let known = match step.as_str() {
+        "namespaces" => Some(
+            "this host does not let you make user namespaces: \
+             as root, `sysctl user.max_user_namespaces=15000` (and on Ubuntu \
+             `sysctl kernel.apparmor_restrict_unprivileged_userns=0`)",
+        ),
+        step if step.starts_with("id-map") => Some(
+            "the file system of the workspace cannot show its owner as another user; \
+             move it to ext4, xfs, btrfs or tmpfs, or run as the owner instead of root",
+        ),
+        _ => None,
+    };
+    let error = match known {
+        Some(hint) => error.hint(hint),
+        None => error,
+    };
+    error.hint("`glovebox doctor` shows what this host lets Glovebox enforce")
+}
+
+pub(super) fn broken(cause: &dyn std::fmt::Display) -> Error {
+    Error::new(Code::Internal, Stage::Run, "the sandbox's keeper broke off").caused_by(cause)
+}
+
+/// In debug builds a test may remove one hardening step and must then see it missed.
+#[cfg(debug_assertions)]
+fn mutated_plan(plan: glovebox_cage::Plan) -> glovebox_cage::Plan {
+    if let Some(file) = std::env::var_os("GLOVEBOX_MUTATION_PARTS") {
+        let mut parts = plan.parts();
+        parts.extend(["cgroup memory", "cgroup pids", "cgroup cpu"].map(str::to_owned));
+        let _ = std::fs::write(file, parts.join("\n"));
+    }
+    match std::env::var("GLOVEBOX_MUTATION") {
+        Ok(part) => plan.without(&part),
+        Err(_) => plan,
+    }
+}
+
+#[cfg(not(debug_assertions))]
+fn mutated_plan(plan: glovebox_cage::Plan) -> glovebox_cage::Plan {
+    plan
+}
+
+#[cfg(debug_assertions)]
+fn mutated_bounds(mut bounds: Bounds) -> Bounds {
+    match std::env::var("GLOVEBOX_MUTATION").as_deref() {
+        Ok("cgroup memory") => bounds.memory_bytes = None,
+        Ok("cgroup pids") => bounds.pids = None,
+        Ok("cgroup cpu") => bounds.cpus_milli = None,
+        _ => {}
+    }
+    bounds
+}
+
+#[cfg(not(debug_assertions))]
+fn mutated_bounds(bounds: Bounds) -> Bounds {
+    bounds
+}

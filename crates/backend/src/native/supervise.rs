@@ -1,0 +1,459 @@
+//! One loop around a running payload: its streams, its time, its limits, its end.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use glovebox_cage::{Event, Scratch, cgroup};
+use glovebox_model::{Code, Error, LimitKind, Profile, Result, Stage, Usage};
+use glovebox_workspace::Dir;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::pump::{Inlet, Outlet};
+use super::sandbox::{Prepared, broken};
+use super::watch::Watch;
+use crate::ended::{Ended, Ending};
+use crate::spec::{Order, c_string};
+use crate::streams::{Cancel, Sink, Stream};
+
+/// From TERM to KILL when the time is up or a limit is passed.
+const GRACE: Duration = Duration::from_secs(1);
+/// From TERM to KILL when somebody canceled: a program may want to tidy up.
+const CANCEL_GRACE: Duration = Duration::from_secs(5);
+
+const SIGKILL: i32 = 9;
+const SIGXCPU: i32 = 24;
+const SIGXFSZ: i32 = 25;
+
+/// Why a run is being ended by us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    Limit(LimitKind),
+    Canceled,
+}
+
+/// TERM was sent; KILL follows.
+#[derive(Debug, Clone, Copy)]
+struct Stopping {
+    reason: Reason,
+    kill_at: Instant,
+    killed: bool,
+}
+
+/// What pid 1 reported about the payload.
+#[derive(Debug, Default)]
+struct Report {
+    status: Option<i32>,
+    scratch: Option<Scratch>,
+    refusal: Option<Error>,
+}
+
+pub(super) fn run(
+    prepared: &mut Prepared,
+    order: &Order,
+    profile: &Profile,
+    work: Option<&Dir>,
+    stdin: Option<OwnedFd>,
+    sink: &mut dyn Sink,
+    cancel: &Cancel,
+) -> Result<Ended> {
+    let started = Instant::now();
+    let mut run = Run::start(prepared, order, profile, work, stdin, started)?;
+    let mut buffer = Outlet::buffer();
+    while !run.finished {
+        run.turn(&mut buffer, sink, cancel)?;
+    }
+    // Nobody is left to write, so each stream ends as soon as it is empty.
+    while run.outlets.iter().any(|outlet| outlet.pipe().is_some()) {
+        for outlet in &mut run.outlets {
+            outlet.take(&mut buffer, sink);
+        }
+    }
+    run.conclude(started.elapsed())
+}
+
+struct Run<'run> {
+    prepared: &'run Prepared,
+    profile: &'run Profile,
+    deadline: Instant,
+    inlet: Inlet,
+    outlets: [Outlet; 2],
+    watch: Watch<'run>,
+    stopping: Option<Stopping>,
+    report: Report,
+    usage: glovebox_cage::Usage,
+    init_listening: bool,
+    finished: bool,
+}
+
+impl<'run> Run<'run> {
+    fn start(
+        prepared: &'run Prepared,
+        order: &Order,
+        profile: &'run Profile,
+        work: Option<&'run Dir>,
+        stdin: Option<OwnedFd>,
+        started: Instant,
+    ) -> Result<Self> {
+        let no_pipe = |errno: Errno| broken(&errno);
+        let (inlet, input) = Inlet::new(stdin).map_err(no_pipe)?;
+        let (stdout, output) = Outlet::new(Stream::Stdout).map_err(no_pipe)?;
+        let (stderr, error) = Outlet::new(Stream::Stderr).map_err(no_pipe)?;
+        let watch = Watch::new(profile, work, started);
+        let order = cage_order(order);
+        prepared
+            .seat
+            .handle
+            .execute(order, [input.as_fd(), output.as_fd(), error.as_fd()])
+            .map_err(|errno| broken(&errno))?;
+        Ok(Self {
+            prepared,
+            profile,
+            deadline: started + profile.limits.wall_ms.duration(),
+            inlet,
+            outlets: [stdout, stderr],
+            watch,
+            stopping: None,
+            report: Report::default(),
+            usage: glovebox_cage::Usage::default(),
+            init_listening: true,
+            finished: false,
+        })
+    }
+
+    fn turn(&mut self, buffer: &mut [u8], sink: &mut dyn Sink, cancel: &Cancel) -> Result<()> {
+        let ready = self.wait(cancel)?;
+        if ready.source {
+            self.inlet.read(buffer);
+        }
+        if ready.inlet {
+            self.inlet.write();
+        }
+        for (outlet, ready) in self.outlets.iter_mut().zip(ready.outlets) {
+            if ready {
+                outlet.take(buffer, sink);
+            }
+        }
+        if ready.init {
+            self.hear_init()?;
+        }
+        if ready.control {
+            self.hear_control()?;
+        }
+        if ready.cancel {
+            self.canceled(cancel.take());
+        }
+        self.clock();
+        Ok(())
+    }
+
+    fn wait(&self, cancel: &Cancel) -> Result<Ready> {
+        let handle = &self.prepared.seat.handle;
+        let mut fds = vec![
+            PollFd::from_borrowed_fd(handle.control_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(cancel.fd(), PollFlags::IN),
+        ];
+        let mut slots = Slots::default();
+        if self.init_listening {
+            slots.init = Some(fds.len());
+            fds.push(PollFd::from_borrowed_fd(handle.init_fd(), PollFlags::IN));
+        }
+        if let Some(source) = self.inlet.source() {
+            slots.source = Some(fds.len());
+            fds.push(PollFd::new(source, PollFlags::IN));
+        }
+        if let Some(pipe) = self.inlet.pipe() {
+            slots.inlet = Some(fds.len());
+            fds.push(PollFd::new(pipe, PollFlags::OUT));
+        }
+        for (slot, outlet) in slots.outlets.iter_mut().zip(&self.outlets) {
+            if let Some(pipe) = outlet.pipe() {
+                *slot = Some(fds.len());
+                fds.push(PollFd::new(pipe, PollFlags::IN));
+            }
+        }
+        let patience = self.next_alarm().saturating_duration_since(Instant::now());
+        // Rounded up, so that the alarm is due when poll returns.
+        let patience = patience + Duration::from_micros(50);
+        let timeout = Timespec::try_from(patience).map_err(|_| broken(&"clock"))?;
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(broken(&errno)),
+        }
+        let is_ready = |slot: Option<usize>| slot.is_some_and(|at| !fds[at].revents().is_empty());
+        Ok(Ready {
+            control: is_ready(Some(0)),
+            cancel: is_ready(Some(1)),
+            init: is_ready(slots.init),
+            source: is_ready(slots.source),
+            inlet: is_ready(slots.inlet),
+            outlets: slots.outlets.map(is_ready),
+        })
+    }
+
+    fn next_alarm(&self) -> Instant {
+        let end = match self.stopping {
+            None => self.deadline,
+            Some(Stopping {
+                killed: false,
+                kill_at,
+                ..
+            }) => kill_at,
+            // Killed: only the end is awaited, looked for again should a message be lost.
+            Some(Stopping { killed: true, .. }) => Instant::now() + GRACE,
+        };
+        end.min(self.watch.next())
+    }
+
+    fn clock(&mut self) {
+        let now = Instant::now();
+        match self.stopping {
+            None if now >= self.deadline => self.stop(Reason::Limit(LimitKind::Wall), GRACE),
+            Some(stopping) if !stopping.killed && now >= stopping.kill_at => self.kill(),
+            _ => {}
+        }
+        let group = self.prepared.seat.group.as_ref();
+        if let Some(limit) = self.watch.look(now, group) {
+            if self.stopping.is_none() {
+                self.stop(Reason::Limit(limit), Duration::ZERO);
+            }
+        }
+    }
+
+    fn stop(&mut self, reason: Reason, grace: Duration) {
+        let kill_at = Instant::now() + grace;
+        self.stopping = Some(Stopping {
+            reason,
+            kill_at,
+            killed: false,
+        });
+        if grace.is_zero() {
+            return self.kill();
+        }
+        let handle = &self.prepared.seat.handle;
+        // A stopped process takes its TERM only when it goes on.
+        let _ = handle.signal(rustix::process::Signal::TERM.as_raw());
+        let _ = handle.signal(rustix::process::Signal::CONT.as_raw());
+    }
+
+    fn kill(&mut self) {
+        let _ = self.prepared.seat.handle.kill();
+        if let Some(stopping) = &mut self.stopping {
+            stopping.killed = true;
+        }
+    }
+
+    fn canceled(&mut self, times: usize) {
+        match self.stopping {
+            None if times < 2 => self.stop(Reason::Canceled, CANCEL_GRACE),
+            None => self.stop(Reason::Canceled, Duration::ZERO),
+            Some(_) => self.kill(),
+        }
+    }
+
+    fn hear_init(&mut self) -> Result<()> {
+        let event = self
+            .prepared
+            .seat
+            .handle
+            .next_init()
+            .map_err(|errno| broken(&errno))?;
+        match event {
+            None => self.init_listening = false,
+            Some(Event::Exited { status, scratch }) => {
+                self.report.status = Some(status);
+                self.report.scratch = scratch;
+            }
+            Some(Event::CwdFailed { errno }) => self.report.refusal = Some(no_cwd(errno)),
+            Some(Event::ExecFailed { errno }) => self.report.refusal = Some(no_exec(errno)),
+            Some(Event::Failed(failure)) => {
+                let error = Error::new(
+                    Code::SetupFailed,
+                    Stage::Run,
+                    format!("`{}` failed, so nothing was started", failure.step),
+                );
+                let cause = std::io::Error::from_raw_os_error(failure.errno);
+                self.report.refusal = Some(error.caused_by(cause));
+            }
+            Some(
+                event @ (Event::Born { .. } | Event::Ready | Event::Ended { .. } | Event::Vanished),
+            ) => return Err(broken(&format!("unexpected {event:?}"))),
+        }
+        Ok(())
+    }
+
+    fn hear_control(&mut self) -> Result<()> {
+        let event = self
+            .prepared
+            .seat
+            .handle
+            .next_control()
+            .map_err(|errno| broken(&errno))?;
+        match event {
+            Event::Born { pid } => self.watch.born(pid),
+            Event::Ended { usage } => {
+                self.usage = usage;
+                // What pid 1 said last may still lie in its socket.
+                while self.init_listening {
+                    self.hear_init()?;
+                }
+                self.finished = true;
+            }
+            Event::Vanished => return Err(broken(&"it was killed")),
+            Event::Failed(failure) => return Err(broken(&failure)),
+            Event::Ready
+            | Event::CwdFailed { .. }
+            | Event::ExecFailed { .. }
+            | Event::Exited { .. } => return Err(broken(&format!("unexpected {event:?}"))),
+        }
+        Ok(())
+    }
+
+    fn conclude(self, duration: Duration) -> Result<Ended> {
+        if let Some(refusal) = self.report.refusal {
+            return Err(refusal);
+        }
+        let stats = self.prepared.seat.group.as_ref().map(cgroup::Group::stats);
+        let stats = stats.unwrap_or_default();
+        let signal = self
+            .report
+            .status
+            .filter(|status| status & 0x7f != 0)
+            .map(|it| it & 0x7f);
+        let code = self
+            .report
+            .status
+            .filter(|status| status & 0x7f == 0)
+            .map(|it| it >> 8 & 0xff);
+        let oom = stats.oom_kills > 0;
+        let ran_into = self.ran_into(&stats, signal, code);
+        let (ending, limit_hit) = match (self.stopping.map(|it| it.reason), code, signal) {
+            (Some(Reason::Canceled), _, _) => (Ending::Canceled, None),
+            // What it ran into says more than that its time was up, which the ending says.
+            (Some(Reason::Limit(LimitKind::Wall)), _, _) => {
+                let pids = ran_into.filter(|limit| *limit == LimitKind::Pids);
+                (Ending::TimedOut, Some(pids.unwrap_or(LimitKind::Wall)))
+            }
+            (Some(Reason::Limit(limit)), _, _) => (Ending::LimitKilled, Some(limit)),
+            (None, Some(code), _) => (Ending::Exited { code }, ran_into),
+            (None, None, Some(SIGKILL)) if oom => (Ending::LimitKilled, Some(LimitKind::Memory)),
+            (None, None, Some(SIGKILL | SIGXCPU | SIGXFSZ)) if ran_into.is_some() => {
+                (Ending::LimitKilled, ran_into)
+            }
+            (None, None, Some(signal)) => (Ending::Signaled { signal }, ran_into),
+            // Pid 1 itself was ended: by the kernel for memory, or by somebody outside.
+            (None, None, None) if oom => (Ending::LimitKilled, Some(LimitKind::Memory)),
+            (None, None, None) => return Err(broken(&"pid 1 of the sandbox was killed")),
+        };
+        let usage = Usage {
+            cpu_ms: stats.cpu_us.unwrap_or(self.usage.cpu_us) / 1000,
+            max_memory_bytes: stats
+                .max_memory_bytes
+                .unwrap_or(0)
+                .max(self.usage.max_rss)
+                .max(self.watch.max_memory()),
+            max_pids: stats.max_pids.unwrap_or(0).max(self.watch.max_pids()),
+        };
+        Ok(Ended {
+            ending,
+            signal,
+            limit_hit,
+            duration,
+            usage,
+        })
+    }
+
+    /// A limit that the program met and ended by itself, one way or another.
+    fn ran_into(
+        &self,
+        stats: &cgroup::Stats,
+        signal: Option<i32>,
+        code: Option<i32>,
+    ) -> Option<LimitKind> {
+        let limits = &self.profile.limits;
+        let full = self.report.scratch;
+        match signal {
+            Some(SIGXCPU) => return Some(LimitKind::Cpu),
+            Some(SIGXFSZ) => return Some(LimitKind::Disk),
+            // The kernel's second answer, when the first was ignored.
+            Some(SIGKILL) if self.usage.cpu_us / 1000 >= limits.cpu_ms.get() => {
+                return Some(LimitKind::Cpu);
+            }
+            _ => {}
+        }
+        if stats.pids_refused > 0 || self.watch.pids_reached() {
+            return Some(LimitKind::Pids);
+        }
+        if code == Some(0) {
+            return None;
+        }
+        if full.is_some_and(|scratch| scratch.bytes_free < 4096) {
+            return Some(LimitKind::Disk);
+        }
+        if full.is_some_and(|scratch| scratch.files_free == 0) {
+            return Some(LimitKind::Inodes);
+        }
+        let over = self.watch.max_memory() > limits.memory_bytes.get();
+        (stats.oom_kills > 0 || over).then_some(LimitKind::Memory)
+    }
+}
+
+#[derive(Default)]
+struct Slots {
+    init: Option<usize>,
+    source: Option<usize>,
+    inlet: Option<usize>,
+    outlets: [Option<usize>; 2],
+}
+
+struct Ready {
+    control: bool,
+    cancel: bool,
+    init: bool,
+    source: bool,
+    inlet: bool,
+    outlets: [bool; 2],
+}
+
+fn cage_order(order: &Order) -> glovebox_cage::Order {
+    let env = order.env.iter().filter_map(|(key, value)| {
+        let mut pair = key.as_bytes().to_vec();
+        pair.push(b'=');
+        pair.extend_from_slice(value.as_bytes());
+        std::ffi::CString::new(pair).ok()
+    });
+    glovebox_cage::Order {
+        argv: order.argv.iter().map(c_string).collect(),
+        env: env.collect(),
+        cwd: c_string(&order.cwd),
+        path: order.path.iter().map(c_string).collect(),
+    }
+}
+
+fn no_cwd(errno: i32) -> Error {
+    Error::new(
+        Code::CwdNotFound,
+        Stage::Run,
+        "the working directory cannot be entered",
+    )
+    .caused_by(std::io::Error::from_raw_os_error(errno))
+    .hint("`--cwd` is relative to the workspace, or absolute below `/workspace`")
+}
+
+fn no_exec(errno: i32) -> Error {
+    let cause = std::io::Error::from_raw_os_error(errno);
+    match Errno::from_raw_os_error(errno) {
+        Errno::NOENT | Errno::NOTDIR => {
+            Error::new(Code::CommandNotFound, Stage::Run, "the command was not found")
+                .caused_by(cause)
+        }
+        Errno::TOOBIG => {
+            Error::new(Code::InvalidArgument, Stage::Run, "the arguments are too long to execute")
+                .caused_by(cause)
+                .hint("one argument may have 128 KiB and all together 2 MiB; pass large data with `--stdin` or `--input FILE`")
+        }
+        _ => Error::new(Code::CommandNotExecutable, Stage::Run, "the command cannot be executed")
+            .caused_by(cause)
+            .hint("is it executable (`chmod +x`) and made for this machine?"),
+    }
+}

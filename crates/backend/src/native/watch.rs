@@ -1,0 +1,97 @@
+//! Limits that somebody has to look at: processor time in sum, memory and processes where the
+//! kernel gives us no control group, and the workspace's disk, which no kernel counts per sandbox.
+
+use std::time::{Duration, Instant};
+
+use glovebox_cage::cgroup;
+use glovebox_model::{LimitKind, Profile};
+use glovebox_workspace::Dir;
+
+use super::processes::{self, Sum};
+use super::space::Space;
+
+/// Short runs are never looked at; a bomb gets about this long.
+const INTERVAL: Duration = Duration::from_millis(25);
+
+#[derive(Debug)]
+pub(super) struct Watch<'run> {
+    profile: &'run Profile,
+    space: Option<Space<'run>>,
+    next: Instant,
+    init: Option<i32>,
+    peak: Sum,
+    pids_reached: bool,
+}
+
+impl<'run> Watch<'run> {
+    pub(super) fn new(profile: &'run Profile, work: Option<&'run Dir>, started: Instant) -> Self {
+        Self {
+            profile,
+            space: work.and_then(|work| Space::new(work, &profile.limits)),
+            next: started + INTERVAL,
+            init: None,
+            peak: Sum::default(),
+            pids_reached: false,
+        }
+    }
+
+    pub(super) fn born(&mut self, init: i32) {
+        self.init = Some(init);
+    }
+
+    pub(super) fn next(&self) -> Instant {
+        self.next
+    }
+
+    pub(super) fn max_memory(&self) -> u64 {
+        self.peak.memory_bytes
+    }
+
+    pub(super) fn max_pids(&self) -> u64 {
+        self.peak.pids
+    }
+
+    /// Only known where processes are looked at one by one.
+    pub(super) fn pids_reached(&self) -> bool {
+        self.pids_reached
+    }
+
+    /// The first limit that is passed, if it is time to look.
+    pub(super) fn look(
+        &mut self,
+        now: Instant,
+        group: Option<&cgroup::Group>,
+    ) -> Option<LimitKind> {
+        if now < self.next {
+            return None;
+        }
+        let passed = match group {
+            Some(group) => self.look_at_group(group),
+            None => self.look_at_processes(),
+        };
+        let passed = passed.or_else(|| self.space.as_mut().and_then(Space::look));
+        self.next = Instant::now() + INTERVAL;
+        passed
+    }
+
+    fn look_at_group(&self, group: &cgroup::Group) -> Option<LimitKind> {
+        let stats = group.stats();
+        if stats.oom_kills > 0 {
+            // Version 1 ends one process; half a sandbox is none.
+            return Some(LimitKind::Memory);
+        }
+        let cpu_us = stats.cpu_us?;
+        (cpu_us / 1000 > self.profile.limits.cpu_ms.get()).then_some(LimitKind::Cpu)
+    }
+
+    fn look_at_processes(&mut self) -> Option<LimitKind> {
+        let limits = &self.profile.limits;
+        let sum = processes::below(self.init?);
+        self.peak = self.peak.max(sum);
+        self.pids_reached |= sum.pids >= limits.pids.get();
+        if sum.memory_bytes > limits.memory_bytes.get() {
+            return Some(LimitKind::Memory);
+        }
+        (sum.cpu_ms > limits.cpu_ms.get()).then_some(LimitKind::Cpu)
+    }
+}

@@ -1,0 +1,175 @@
+//! Limits by control group, on hosts with version 1 and on hosts with version 2.
+//!
+//! The caller creates a group per sandbox, sets its limits and removes it; the keeper enters it
+//! (version 1) or pid 1 is born in it (version 2).
+
+mod host;
+mod v1;
+mod v2;
+
+use std::ffi::{CStr, CString, OsStr};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+pub use host::{Controllers, Host};
+
+/// What a group may use. Unset is unlimited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Bounds {
+    pub memory_bytes: Option<u64>,
+    pub pids: Option<u64>,
+    pub cpus_milli: Option<u32>,
+}
+
+/// What a group used and ran into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stats {
+    pub cpu_us: Option<u64>,
+    pub max_memory_bytes: Option<u64>,
+    pub max_pids: Option<u64>,
+    pub oom_kills: u64,
+    pub pids_refused: u64,
+}
+
+/// One sandbox's groups: a directory per version 1 hierarchy, or one on version 2.
+#[derive(Debug)]
+pub struct Group {
+    controllers: Controllers,
+    directories: Vec<PathBuf>,
+}
+
+impl Group {
+    /// Makes the directories. `name` must be one file name.
+    pub fn create(host: &Host, name: &str) -> io::Result<Self> {
+        let group = Self {
+            controllers: host.controllers.clone(),
+            directories: host.places(name),
+        };
+        for directory in &group.directories {
+            if let Err(error) = std::fs::create_dir(directory) {
+                let _ = group.remove();
+                return Err(error);
+            }
+        }
+        Ok(group)
+    }
+
+    pub fn directories(&self) -> &[PathBuf] {
+        &self.directories
+    }
+
+    /// Where the keeper must go before it clones; empty on version 2.
+    pub fn to_enter(&self) -> Vec<CString> {
+        match self.controllers {
+            Controllers::V1(_) => self
+                .directories
+                .iter()
+                .filter_map(|it| c_path(it))
+                .collect(),
+            Controllers::V2 { .. } => Vec::new(),
+        }
+    }
+
+    /// Where pid 1 is born; none on version 1.
+    pub fn birthplace(&self) -> Option<CString> {
+        match self.controllers {
+            Controllers::V1(_) => None,
+            Controllers::V2 { .. } => self.directories.first().and_then(|it| c_path(it)),
+        }
+    }
+
+    pub fn set(&self, bounds: &Bounds) -> io::Result<()> {
+        match &self.controllers {
+            Controllers::V1(hierarchies) => v1::set(hierarchies, &self.directories, bounds),
+            Controllers::V2 { .. } => v2::set(&self.directories[0], bounds),
+        }
+    }
+
+    pub fn stats(&self) -> Stats {
+        match &self.controllers {
+            Controllers::V1(hierarchies) => v1::stats(hierarchies, &self.directories),
+            Controllers::V2 { .. } => v2::stats(&self.directories[0]),
+        }
+    }
+
+    /// Removes the directories; whoever is still inside keeps them busy.
+    pub fn remove(&self) -> io::Result<()> {
+        let mut result = Ok(());
+        for directory in &self.directories {
+            match std::fs::remove_dir(directory) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => result = Err(error),
+                _ => {}
+            }
+        }
+        result
+    }
+}
+
+fn c_path(path: &Path) -> Option<CString> {
+    CString::new(path.as_os_str().as_bytes()).ok()
+}
+
+fn path_of(group: &CStr) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(group.to_bytes()))
+}
+
+/// Moves the calling process into a group.
+pub(crate) fn enter(group: &CStr) -> rustix::io::Result<()> {
+    write_self(&path_of(group)).map_err(|error| {
+        rustix::io::Errno::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO))
+    })
+}
+
+fn write_self(directory: &Path) -> io::Result<()> {
+    // 0 is whoever writes.
+    std::fs::write(directory.join("cgroup.procs"), "0")
+}
+
+/// Moves the calling process to the parent and removes the group.
+pub(crate) fn leave_and_remove(group: &CStr) -> io::Result<()> {
+    let directory = path_of(group);
+    if let Some(parent) = directory.parent() {
+        // On version 2 the keeper was never inside, and the parent may refuse it.
+        let _ = write_self(parent);
+    }
+    std::fs::remove_dir(directory)
+}
+
+/// Takes down what a killed caller and a killed keeper left: ends the processes inside and removes
+/// the directory. Returns whether there was anything.
+pub fn clear(directory: &Path) -> io::Result<bool> {
+    let listed = match std::fs::read_to_string(directory.join("cgroup.procs")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        other => other?,
+    };
+    let _ = std::fs::write(directory.join("cgroup.kill"), "1");
+    for pid in listed.lines().filter_map(|line| line.parse().ok()) {
+        if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+    // The kernel frees a group when its last process is reaped; a bounded number of tries.
+    for _ in 0..200 {
+        match std::fs::remove_dir(directory) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+            other => return other.map(|()| true),
+        }
+    }
+    Err(io::Error::from_raw_os_error(libc::EBUSY))
+}
+
+/// A number in a file of its own, or after a key at the start of a line.
+fn number(file: &Path, key: Option<&str>) -> Option<u64> {
+    let text = std::fs::read_to_string(file).ok()?;
+    match key {
+        None => text.trim().parse().ok(),
+        Some(key) => text.lines().find_map(|line| {
+            let (name, value) = line.split_once(' ')?;
+            (name == key).then(|| value.trim().parse().ok())?
+        }),
+    }
+}

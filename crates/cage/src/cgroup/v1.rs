@@ -1,0 +1,66 @@
+//! Version 1: one hierarchy per controller, limits in files named by the controller.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::host::Hierarchy;
+use super::{Bounds, Stats, number};
+
+/// Of the processor's time, in microseconds.
+const PERIOD_US: u64 = 100_000;
+
+fn with<'a>(
+    hierarchies: &'a [Hierarchy],
+    directories: &'a [PathBuf],
+    controller: &'a str,
+) -> Option<&'a Path> {
+    hierarchies
+        .iter()
+        .position(|hierarchy| hierarchy.has(controller))
+        .map(|index| directories[index].as_path())
+}
+
+pub(super) fn set(
+    hierarchies: &[Hierarchy],
+    directories: &[PathBuf],
+    bounds: &Bounds,
+) -> io::Result<()> {
+    if let (Some(directory), Some(bytes)) = (
+        with(hierarchies, directories, "memory"),
+        bounds.memory_bytes,
+    ) {
+        std::fs::write(directory.join("memory.limit_in_bytes"), bytes.to_string())?;
+        let with_swap = directory.join("memory.memsw.limit_in_bytes");
+        if with_swap.exists() {
+            std::fs::write(with_swap, bytes.to_string())?;
+        }
+    }
+    if let (Some(directory), Some(pids)) = (with(hierarchies, directories, "pids"), bounds.pids) {
+        // Pid 1 and the keeper live here too and are not the payload's to pay for.
+        std::fs::write(directory.join("pids.max"), (pids + 2).to_string())?;
+    }
+    if let (Some(directory), Some(cpus)) =
+        (with(hierarchies, directories, "cpu"), bounds.cpus_milli)
+    {
+        let quota = (PERIOD_US * u64::from(cpus) / 1000).max(1000);
+        std::fs::write(directory.join("cpu.cfs_period_us"), PERIOD_US.to_string())?;
+        std::fs::write(directory.join("cpu.cfs_quota_us"), quota.to_string())?;
+    }
+    Ok(())
+}
+
+pub(super) fn stats(hierarchies: &[Hierarchy], directories: &[PathBuf]) -> Stats {
+    let file = |controller: &str, name: &str| {
+        with(hierarchies, directories, controller).map(|directory| directory.join(name))
+    };
+    let read = |controller: &str, name: &str, key: Option<&str>| {
+        file(controller, name).and_then(|file| number(&file, key))
+    };
+    Stats {
+        cpu_us: read("cpuacct", "cpuacct.usage", None).map(|nanos| nanos / 1000),
+        max_memory_bytes: read("memory", "memory.max_usage_in_bytes", None),
+        max_pids: read("pids", "pids.peak", None).map(|peak| peak.saturating_sub(2)),
+        oom_kills: read("memory", "memory.oom_control", Some("oom_kill")).unwrap_or(0),
+        pids_refused: read("pids", "pids.events", Some("max")).unwrap_or(0),
+    }
+}

@@ -1,0 +1,162 @@
+//! The caller's end of one sandbox.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::sys::Result;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::Pid;
+
+use crate::keeper;
+use crate::plan::Plan;
+use crate::sys::{self, Forked};
+use crate::wire::{self, Failure, FromInit, FromKeeper, Order, Scratch, ToInit, ToKeeper, Usage};
+
+/// What the sandbox reports.
+#[derive(Debug)]
+pub enum Event {
+    /// Pid 1 exists; its pid on the host.
+    Born { pid: i32 },
+    /// Every step is done; an order may come.
+    Ready,
+    /// A step failed; nothing was started.
+    Failed(Failure),
+    /// The working directory of the order cannot be entered.
+    CwdFailed { errno: i32 },
+    /// The command of the order cannot be executed.
+    ExecFailed { errno: i32 },
+    /// The payload ended; its raw wait status.
+    Exited {
+        status: i32,
+        scratch: Option<Scratch>,
+    },
+    /// Nothing of the sandbox is left.
+    Ended { usage: Usage },
+    /// The keeper is gone without a word; pid 1 died with it.
+    Vanished,
+}
+
+/// One sandbox to be: a keeper process that waits for its plan.
+#[derive(Debug)]
+pub struct Handle {
+    keeper: Pid,
+    control: OwnedFd,
+    init: OwnedFd,
+    reaped: bool,
+}
+
+impl Handle {
+    /// Forks the keeper. Call it before the first thread of the process is started.
+    pub fn fork() -> Result<Self> {
+        let pair = || {
+            let kind = SocketType::SEQPACKET;
+            socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)
+        };
+        let (control, keeper_end) = pair()?;
+        let (init, init_end) = pair()?;
+        match sys::fork()? {
+            Forked::Child => keeper::run(keeper_end, init_end),
+            Forked::Parent(keeper) => Ok(Self {
+                keeper,
+                control,
+                init,
+                reaped: false,
+            }),
+        }
+    }
+
+    pub fn keeper_pid(&self) -> i32 {
+        self.keeper.as_raw_nonzero().get()
+    }
+
+    /// Sends the keeper into v1 cgroups ahead of the plan: entering one waits for the kernel.
+    pub fn join(&self, cgroups: Vec<CString>) -> Result<()> {
+        wire::send(&self.control, &ToKeeper::Join(cgroups), &[])
+    }
+
+    /// Sends the plan with the descriptors that its sources name by index.
+    pub fn build(&self, plan: Plan, descriptors: &[BorrowedFd<'_>]) -> Result<()> {
+        wire::send(&self.control, &ToKeeper::Build(plan), descriptors)
+    }
+
+    /// Sends what to execute, with the payload's standard input, output and error.
+    pub fn execute(&self, order: Order, stdio: [BorrowedFd<'_>; 3]) -> Result<()> {
+        wire::send(&self.init, &ToInit::Execute(order), &stdio)
+    }
+
+    /// A signal to every process inside but pid 1. A sandbox that is gone needs none.
+    pub fn signal(&self, signal: i32) -> Result<()> {
+        gone_is_fine(wire::send(&self.init, &ToInit::Signal(signal), &[]))
+    }
+
+    /// Ends everything inside at once.
+    pub fn kill(&self) -> Result<()> {
+        gone_is_fine(wire::send(&self.control, &ToKeeper::Kill, &[]))
+    }
+
+    /// The two descriptors to poll for reading; each has its `next_` method.
+    pub fn control_fd(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
+    }
+
+    pub fn init_fd(&self) -> BorrowedFd<'_> {
+        self.init.as_fd()
+    }
+
+    /// Blocks until the keeper says something.
+    pub fn next_control(&self) -> Result<Event> {
+        let message = wire::receive::<FromKeeper>(&self.control)?;
+        Ok(match message {
+            None => Event::Vanished,
+            Some((FromKeeper::Born { pid }, _)) => Event::Born { pid },
+            Some((FromKeeper::Failed(failure), _)) => Event::Failed(failure),
+            Some((FromKeeper::Ended { usage }, _)) => Event::Ended { usage },
+        })
+    }
+
+    /// Blocks until pid 1 says something; `None` when it is gone.
+    pub fn next_init(&self) -> Result<Option<Event>> {
+        let message = wire::receive::<FromInit>(&self.init)?;
+        Ok(message.map(|(message, _)| match message {
+            FromInit::Ready => Event::Ready,
+            FromInit::SetupFailed(failure) => Event::Failed(failure),
+            FromInit::CwdFailed { errno } => Event::CwdFailed { errno },
+            FromInit::ExecFailed { errno } => Event::ExecFailed { errno },
+            FromInit::Exited { status, scratch } => Event::Exited { status, scratch },
+        }))
+    }
+
+    /// Waits until the keeper itself is gone, so that its cgroups are empty.
+    pub fn wait_keeper(&mut self) -> Result<()> {
+        if !self.reaped {
+            loop {
+                match sys::reap(self.keeper_pid(), 0) {
+                    Err(Errno::INTR) => {}
+                    Err(errno) => return Err(errno),
+                    Ok(_) => break,
+                }
+            }
+            self.reaped = true;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if !self.reaped {
+            // The keeper ends the sandbox and itself when its socket closes; nobody may be left.
+            let _ = self.kill();
+            let _ = rustix::net::shutdown(&self.control, rustix::net::Shutdown::Both);
+            let _ = self.wait_keeper();
+        }
+    }
+}
+
+fn gone_is_fine(sent: Result<()>) -> Result<()> {
+    match sent {
+        Err(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN) => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,268 @@
+//! The keeper: owns one sandbox from before its birth until nothing of it is left. It is small,
+//! single-threaded, in a session of its own, and ends by its socket: when the caller is killed, the
+//! keeper still takes the sandbox down and removes its cgroups.
+
+use std::ffi::CString;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+
+use crate::sys::Result;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, pidfd_send_signal};
+
+use crate::apply::{copy_of, open_source};
+use crate::plan::{Ids, Namespace, Opener, Plan, Source, Step};
+use crate::sys::{self, Cloned};
+use crate::wire::{self, At, Failure, FromKeeper, ToKeeper, Usage};
+use crate::{cgroup, init};
+
+pub(crate) fn run(control: OwnedFd, init_socket: OwnedFd) -> ! {
+    let code = match serve(&control, init_socket) {
+        Ok(()) => 0,
+        Err(failure) => {
+            let _ = wire::send(&control, &FromKeeper::Failed(failure), &[]);
+            1
+        }
+    };
+    sys::exit(code)
+}
+
+fn serve(control: &OwnedFd, init_socket: OwnedFd) -> Result<(), Failure> {
+    sys::ignore_signals();
+    rustix::process::setsid().at("keeper session")?;
+    detach(control, &init_socket).at("keeper descriptors")?;
+    sys::forget_start(c"glovebox-keeper");
+
+    let mut cgroups = Vec::new();
+    loop {
+        let message = wire::receive::<ToKeeper>(control).at("keeper socket")?;
+        match message {
+            None | Some((ToKeeper::Kill, _)) => {
+                leave_cgroups(&cgroups);
+                return Ok(());
+            }
+            Some((ToKeeper::Join(list), _)) => {
+                cgroups.extend(list.iter().cloned());
+                for group in &list {
+                    cgroup::enter(group)
+                        .at(&format!("enter cgroup {}", group.to_string_lossy()))?;
+                }
+            }
+            Some((ToKeeper::Build(plan), handles)) => {
+                cgroups.extend(plan.cgroup.iter().cloned());
+                let built = build(control, init_socket, &plan, &handles);
+                let orphaned = built.as_ref().is_ok_and(|end| *end == End::CallerGone);
+                if orphaned {
+                    leave_cgroups(&cgroups);
+                }
+                return built.map(drop);
+            }
+        }
+    }
+}
+
+/// Nothing of the caller's stays open here: a pipe held by the keeper would never end.
+fn detach(control: &OwnedFd, init_socket: &OwnedFd) -> Result<()> {
+    let null = rustix::fs::open(c"/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    drop(null);
+    rustix::process::chdir(c"/")?;
+    sys::close_all_but(&[control.as_fd(), init_socket.as_fd()])
+}
+
+#[derive(PartialEq, Eq)]
+enum End {
+    Reported,
+    CallerGone,
+}
+
+fn build(
+    control: &OwnedFd,
+    init_socket: OwnedFd,
+    plan: &Plan,
+    handles: &[OwnedFd],
+) -> Result<End, Failure> {
+    let trees = match plan.opener {
+        Opener::Keeper => trees(plan, handles)?,
+        Opener::Init => Vec::new(),
+    };
+    let cgroup = match &plan.cgroup {
+        Some(path) => {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            Some(rustix::fs::open(path, flags, Mode::empty()).at("open cgroup")?)
+        }
+        None => None,
+    };
+    let (gate, opener) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).at("pipe")?;
+    let flags = plan
+        .namespaces
+        .iter()
+        .fold(0, |flags, namespace| flags | namespace.flag());
+    let (pid, pidfd) =
+        match sys::clone_into(flags, cgroup.as_ref().map(AsFd::as_fd)).at("namespaces")? {
+            Cloned::Child => {
+                drop(opener);
+                init::run(plan, trees, gate, init_socket)
+            }
+            Cloned::Parent(pid, pidfd) => (pid, pidfd),
+        };
+    drop((gate, trees, init_socket));
+    // The write end stays open here until the end: pid 1 sees a dead keeper as the end of its gate.
+    if let Err(failure) = open_gate(plan, pid, &opener) {
+        let _ = pidfd_send_signal(&pidfd, Signal::KILL);
+        let _ = sys::reap(pid.as_raw_nonzero().get(), 0);
+        return Err(failure);
+    }
+    let born = FromKeeper::Born {
+        pid: pid.as_raw_nonzero().get(),
+    };
+    let _ = wire::send(control, &born, &[]);
+    watch(control, pid, &pidfd).at("watch")
+}
+
+/// Maps the ids and lets pid 1 begin.
+fn open_gate(plan: &Plan, pid: Pid, opener: &OwnedFd) -> Result<(), Failure> {
+    if plan.namespaces.contains(&Namespace::User) {
+        map_ids(pid, plan.ids.inner, &plan.ids).at("map ids")?;
+    }
+    rustix::io::write(opener, b"g").at("open gate").map(drop)
+}
+
+fn map_ids(pid: Pid, inner: u32, ids: &Ids) -> Result<()> {
+    let write = |file: &str, text: String| -> Result<()> {
+        let path = format!("/proc/{}/{file}", pid.as_raw_nonzero());
+        let mut file = std::fs::File::options()
+            .write(true)
+            .open(path)
+            .map_err(errno)?;
+        file.write_all(text.as_bytes()).map_err(errno)
+    };
+    if ids.deny_setgroups {
+        write("setgroups", "deny".to_owned())?;
+    }
+    write("uid_map", format!("{inner} {} 1", ids.outer_uid))?;
+    write("gid_map", format!("{inner} {} 1", ids.outer_gid))
+}
+
+fn errno(error: std::io::Error) -> Errno {
+    Errno::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO))
+}
+
+/// One detached copy of each tree that is mounted, in the order of the plan.
+fn trees(plan: &Plan, handles: &[OwnedFd]) -> Result<Vec<OwnedFd>, Failure> {
+    let mut holders: Vec<((u32, u32), OwnedFd)> = Vec::new();
+    let mut trees = Vec::new();
+    for step in &plan.steps {
+        let Step::Mount { source, target, .. } = step else {
+            continue;
+        };
+        let (index, uid, gid) = match source {
+            Source::Path { path, identity } => {
+                let opened = open_source(path, *identity);
+                trees.push(opened.at(&format!("open {}", path.to_string_lossy()))?);
+                continue;
+            }
+            Source::Handle { index, uid, gid } => (*index, *uid, *gid),
+        };
+        let name = format!("id-map {}", target.to_string_lossy());
+        let handle = handles.get(index).ok_or(Errno::BADF).at(&name)?;
+        let known = holders.iter().position(|(owner, _)| *owner == (uid, gid));
+        let holder = match known {
+            Some(position) => &holders[position].1,
+            None => {
+                let holder = id_holder(uid, gid, &plan.ids).at("id-map holder")?;
+                holders.push(((uid, gid), holder));
+                &holders[holders.len() - 1].1
+            }
+        };
+        let tree = copy_of(handle, c"").at(&name)?;
+        sys::set_mount_attributes(tree.as_fd(), 0, Some(holder.as_fd())).at(&name)?;
+        trees.push(tree);
+    }
+    Ok(trees)
+}
+
+/// A user namespace that shows the owner on disk as the sandbox's user and nobody else as anybody.
+fn id_holder(uid: u32, gid: u32, ids: &Ids) -> Result<OwnedFd> {
+    let (hold, release) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    match sys::clone_into(Namespace::User.flag(), None)? {
+        Cloned::Child => {
+            drop(release);
+            let _ = rustix::io::read(&hold, &mut [0u8; 1]);
+            sys::exit(0)
+        }
+        Cloned::Parent(pid, _pidfd) => {
+            let mapped = map_holder(pid, uid, gid, ids);
+            drop(release);
+            let _ = sys::reap(pid.as_raw_nonzero().get(), 0);
+            mapped
+        }
+    }
+}
+
+fn map_holder(pid: Pid, uid: u32, gid: u32, ids: &Ids) -> Result<OwnedFd> {
+    let pid = pid.as_raw_nonzero();
+    let line = |inside: u32, outside: u32| format!("{inside} {outside} 1");
+    std::fs::write(format!("/proc/{pid}/uid_map"), line(uid, ids.outer_uid)).map_err(errno)?;
+    std::fs::write(format!("/proc/{pid}/gid_map"), line(gid, ids.outer_gid)).map_err(errno)?;
+    let namespace = format!("/proc/{pid}/ns/user");
+    rustix::fs::open(namespace, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+}
+
+fn watch(control: &OwnedFd, pid: Pid, pidfd: &OwnedFd) -> Result<End> {
+    let mut end = End::Reported;
+    let mut listening = true;
+    loop {
+        let child = PollFd::new(pidfd, PollFlags::IN);
+        let socket = PollFd::new(control, PollFlags::IN);
+        let mut both = [child, socket];
+        let watched = if listening {
+            &mut both[..]
+        } else {
+            &mut both[..1]
+        };
+        match poll(watched, None) {
+            Err(Errno::INTR) => continue,
+            other => other?,
+        };
+        if listening && !both[1].revents().is_empty() {
+            match wire::receive::<ToKeeper>(control) {
+                Ok(Some((ToKeeper::Kill, _))) => {}
+                // A closed socket, or one that speaks nonsense, is a caller that is gone.
+                Ok(_) | Err(_) => {
+                    end = End::CallerGone;
+                    listening = false;
+                }
+            }
+            let _ = pidfd_send_signal(pidfd, Signal::KILL);
+        }
+        if !both[0].revents().is_empty() {
+            // Returns only when every process of the pid namespace is gone.
+            let usage = sys::reap(pid.as_raw_nonzero().get(), 0)?
+                .map(|(_, _, usage)| usage_of(&usage))
+                .unwrap_or_default();
+            let _ = wire::send(control, &FromKeeper::Ended { usage }, &[]);
+            return Ok(end);
+        }
+    }
+}
+
+fn usage_of(usage: &libc::rusage) -> Usage {
+    let micros =
+        |time: libc::timeval| u64::try_from(time.tv_sec * 1_000_000 + time.tv_usec).unwrap_or(0);
+    Usage {
+        cpu_us: micros(usage.ru_utime) + micros(usage.ru_stime),
+        max_rss: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+    }
+}
+
+/// The caller is not there to do it.
+fn leave_cgroups(groups: &[CString]) {
+    for group in groups {
+        let _ = cgroup::leave_and_remove(group);
+    }
+}

@@ -1,0 +1,356 @@
+//! The system calls that no safe wrapper offers. Everything unsafe of the cage is here and in
+//! `handle` (fork), each block with its reason.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::process::Pid;
+
+use crate::seccomp::Instruction;
+
+/// Most failures here are a bare error number.
+pub(crate) type Result<T, E = Errno> = std::result::Result<T, E>;
+
+fn result(value: libc::c_long) -> Result<libc::c_long> {
+    if value < 0 {
+        let errno = std::io::Error::last_os_error()
+            .raw_os_error()
+            .unwrap_or(libc::EIO);
+        return Err(Errno::from_raw_os_error(errno));
+    }
+    Ok(value)
+}
+
+/// Which side of a fork this is.
+pub(crate) enum Forked {
+    Child,
+    Parent(Pid),
+}
+
+fn forked(value: libc::c_long) -> Result<Forked> {
+    match i32::try_from(result(value)?).ok().and_then(Pid::from_raw) {
+        Some(pid) => Ok(Forked::Parent(pid)),
+        None => Ok(Forked::Child),
+    }
+}
+
+/// # Errors
+/// As fork(2). The caller must be the only thread: the child may then do anything.
+pub(crate) fn fork() -> Result<Forked> {
+    // SAFETY: no pointers are passed; the callers run before any thread is started or in processes
+    // that never start one, so the child's memory, locks included, is consistent.
+    forked(libc::c_long::from(unsafe { libc::fork() }))
+}
+
+/// linux/sched.h; too wide for the C library's own type.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
+/// Which side of a clone this is; only the parent gets the descriptor of the child.
+pub(crate) enum Cloned {
+    Child,
+    Parent(Pid, OwnedFd),
+}
+
+/// A fork straight into new namespaces and, with `cgroup`, into a v2 cgroup.
+pub(crate) fn clone_into(flags: u64, cgroup: Option<BorrowedFd<'_>>) -> Result<Cloned> {
+    let mut pidfd: libc::c_int = -1;
+    // SAFETY: all-zero bytes are a valid `clone_args`: every field is an integer.
+    let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
+    args.flags = flags | libc::CLONE_PIDFD as u64;
+    args.pidfd = (&raw mut pidfd) as u64;
+    args.exit_signal = libc::SIGCHLD as u64;
+    if let Some(cgroup) = cgroup {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = cgroup.as_raw_fd() as u64;
+    }
+    // SAFETY: `args` outlives the call and its size is given; without CLONE_VM and with no stack
+    // the child gets its own copy of this one, like fork; the caller is single-threaded.
+    let value = unsafe { libc::syscall(libc::SYS_clone3, &raw const args, size_of_val(&args)) };
+    match forked(value)? {
+        Forked::Child => Ok(Cloned::Child),
+        // SAFETY: the kernel just stored a new descriptor that nobody else owns.
+        Forked::Parent(pid) => Ok(Cloned::Parent(pid, unsafe { OwnedFd::from_raw_fd(pidfd) })),
+    }
+}
+
+/// Sets attributes on a mount and everything below it; with `id_map`, shows its owners through
+/// that user namespace.
+pub(crate) fn set_mount_attributes(
+    mount: BorrowedFd<'_>,
+    set: u64,
+    id_map: Option<BorrowedFd<'_>>,
+) -> Result<()> {
+    // SAFETY: all-zero bytes are a valid `mount_attr`: every field is an integer.
+    let mut attributes: libc::mount_attr = unsafe { std::mem::zeroed() };
+    attributes.attr_set = set;
+    if let Some(id_map) = id_map {
+        attributes.attr_set |= libc::MOUNT_ATTR_IDMAP;
+        attributes.userns_fd = id_map.as_raw_fd() as u64;
+    }
+    let flags = libc::AT_EMPTY_PATH | libc::AT_RECURSIVE;
+    // SAFETY: the path is a C string, the struct outlives the call and its size is given.
+    let value = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of_val(&attributes),
+        )
+    };
+    result(value).map(drop)
+}
+
+pub(crate) fn install_filter(program: &[Instruction]) -> Result<()> {
+    let length = u16::try_from(program.len()).map_err(|_| Errno::TOOBIG)?;
+    let program = libc::sock_fprog {
+        len: length,
+        filter: program.as_ptr() as *mut libc::sock_filter,
+    };
+    // SAFETY: `Instruction` has the layout of `sock_filter`; the kernel copies `len` of them and
+    // writes nothing.
+    let value = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            0u32,
+            &raw const program,
+        )
+    };
+    result(value).map(drop)
+}
+
+/// A new, empty session keyring: nothing in the host's can be possessed from inside.
+pub(crate) fn new_session_keyring() -> Result<()> {
+    const JOIN_SESSION_KEYRING: libc::c_int = 1;
+    // SAFETY: a null name asks for an anonymous keyring; no memory is touched.
+    result(unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, 0usize) }).map(drop)
+}
+
+/// Marks every descriptor from `first` on to be closed when the payload is executed.
+pub(crate) fn close_on_exec_from(first: u32) -> Result<()> {
+    // SAFETY: only flags of descriptors change; none is closed under a live owner.
+    let value = unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            first,
+            u32::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        )
+    };
+    result(value).map(drop)
+}
+
+/// Closes every descriptor but standard ones and `kept`.
+pub(crate) fn close_all_but(kept: &[BorrowedFd<'_>]) -> Result<()> {
+    let mut kept: Vec<u32> = kept
+        .iter()
+        .map(|fd| fd.as_raw_fd().unsigned_abs())
+        .collect();
+    kept.sort_unstable();
+    let mut first = 3;
+    for fd in kept {
+        if fd > first {
+            close_range(first, fd - 1)?;
+        }
+        first = first.max(fd + 1);
+    }
+    close_range(first, u32::MAX)
+}
+
+fn close_range(first: u32, last: u32) -> Result<()> {
+    // SAFETY: called only in a freshly forked keeper, whose copies of these descriptors have no
+    // owner that will ever run: it never returns into the caller's code.
+    result(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0u32) }).map(drop)
+}
+
+/// SIGCHLD arrives through the returned descriptor instead of a handler.
+pub(crate) fn child_signals() -> Result<OwnedFd> {
+    // SAFETY: the sets are initialised by sigemptyset before use; signalfd returns a new
+    // descriptor that nobody else owns.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        result(libc::c_long::from(libc::sigprocmask(
+            libc::SIG_BLOCK,
+            &raw const set,
+            std::ptr::null_mut(),
+        )))?;
+        let fd = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+        result(libc::c_long::from(fd))?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// No signal that a terminal or a shell may send reaches the keeper: it ends by its socket.
+pub(crate) fn ignore_signals() {
+    for signal in [
+        libc::SIGINT,
+        libc::SIGTERM,
+        libc::SIGHUP,
+        libc::SIGQUIT,
+        libc::SIGPIPE,
+    ] {
+        // SAFETY: SIG_IGN installs no code.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+/// Handlers and mask as a fresh program expects them; Rust ignores SIGPIPE, for one.
+pub(crate) fn default_signals() {
+    for signal in 1..=64 {
+        // SAFETY: SIG_DFL installs no code; numbers that cannot be set fail and change nothing.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    // SAFETY: the set is initialised before use.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut());
+    }
+}
+
+/// Everybody in the pid namespace but pid 1.
+///
+/// # Errors
+/// EPERM unless the caller is pid 1: outside a pid namespace this would reach the whole host.
+pub(crate) fn signal_everyone(signal: i32) -> Result<()> {
+    if std::process::id() != 1 {
+        return Err(Errno::PERM);
+    }
+    // SAFETY: no memory is touched.
+    match result(libc::c_long::from(unsafe { libc::kill(-1, signal) })) {
+        Ok(_) | Err(Errno::SRCH) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Raises the loopback interface of the current network namespace.
+pub(crate) fn loopback_up() -> Result<()> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+    let socket = socket_with(
+        AddressFamily::INET,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    // SAFETY: all-zero bytes are a valid `ifreq`; the name fits with its NUL; the kernel reads the
+    // struct during the call.
+    unsafe {
+        let mut request: libc::ifreq = std::mem::zeroed();
+        request.ifr_name[0] = b'l' as libc::c_char;
+        request.ifr_name[1] = b'o' as libc::c_char;
+        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+        result(libc::c_long::from(libc::ioctl(
+            socket.as_fd().as_raw_fd(),
+            libc::SIOCSIFFLAGS,
+            &raw const request,
+        )))?;
+    }
+    Ok(())
+}
+
+/// Becomes the program; returns only on failure.
+pub(crate) fn execute(
+    path: &CStr,
+    argv: &[*const libc::c_char],
+    env: &[*const libc::c_char],
+) -> Errno {
+    debug_assert!(argv.last().is_some_and(|last| last.is_null()));
+    debug_assert!(env.last().is_some_and(|last| last.is_null()));
+    // SAFETY: both arrays end with a null pointer and point to C strings that outlive the call.
+    unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), env.as_ptr()) };
+    let errno = std::io::Error::last_os_error()
+        .raw_os_error()
+        .unwrap_or(libc::EIO);
+    Errno::from_raw_os_error(errno)
+}
+
+/// Ends this process at once: no destructor, no buffer of the caller's is run or flushed.
+pub(crate) fn exit(code: i32) -> ! {
+    // SAFETY: never returns and touches no memory.
+    unsafe { libc::_exit(code) }
+}
+
+/// Waits for one child; `None` when there is none to report.
+pub(crate) fn reap(pid: i32, flags: i32) -> Result<Option<(i32, i32, libc::rusage)>> {
+    let mut status = 0;
+    // SAFETY: all-zero bytes are a valid `rusage`; both out-pointers live through the call.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        let pid = libc::wait4(pid, &raw mut status, flags, &raw mut usage);
+        match result(libc::c_long::from(pid)) {
+            Ok(0) | Err(Errno::CHILD) => Ok(None),
+            Ok(_) => Ok(Some((pid, status, usage))),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+/// Overwrites the arguments and the environment that this process was started with, in its own
+/// memory, so that nothing of the caller's can be read from /proc by anybody.
+pub(crate) fn forget_start(name: &CStr) {
+    let _ = rustix::thread::set_name(name);
+    let Ok(stat) = std::fs::read_to_string("/proc/self/stat") else {
+        return;
+    };
+    // Fields 48 to 51 of proc(5): arg_start, arg_end, env_start, env_end; counting starts after
+    // the command name, which may hold anything.
+    let fields: Vec<usize> = stat
+        .rsplit_once(')')
+        .map(|(_, rest)| {
+            rest.split_whitespace()
+                .skip(45)
+                .take(4)
+                .filter_map(|f| f.parse().ok())
+        })
+        .into_iter()
+        .flatten()
+        .collect();
+    let [arg_start, arg_end, env_start, env_end] = fields[..] else {
+        return;
+    };
+    if arg_start == 0 || arg_end < arg_start || env_end < env_start {
+        return;
+    }
+    // SAFETY: the kernel says that these ranges are this process's initial stack, which stays
+    // mapped and writable; `environ` is emptied first so that nobody follows a stale pointer, and
+    // this process never reads its arguments again.
+    unsafe {
+        libc::clearenv();
+        std::ptr::write_bytes(arg_start as *mut u8, 0, arg_end - arg_start);
+        std::ptr::write_bytes(env_start as *mut u8, 0, env_end - env_start);
+        let name = name.to_bytes();
+        let length = name.len().min((arg_end - arg_start).saturating_sub(1));
+        std::ptr::copy_nonoverlapping(name.as_ptr(), arg_start as *mut u8, length);
+    }
+}
+
+/// The Landlock version of this kernel; 0 when it has none.
+pub fn landlock_abi() -> u32 {
+    const VERSION: u32 = 1;
+    // SAFETY: a null attribute with size 0 and the version flag only asks.
+    let value =
+        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, 0usize, 0usize, VERSION) };
+    u32::try_from(value).unwrap_or(0)
+}
+
+/// Keeps only the first `count` of the processors that this process may run on.
+pub(crate) fn keep_processors(count: u32) -> Result<()> {
+    let mut left = count.max(1);
+    let mut set = rustix::thread::sched_getaffinity(None)?;
+    for index in 0..rustix::thread::CpuSet::MAX_CPU {
+        if set.is_set(index) {
+            if left == 0 {
+                set.unset(index);
+            } else {
+                left -= 1;
+            }
+        }
+    }
+    rustix::thread::sched_setaffinity(None, &set)
+}

@@ -1,0 +1,250 @@
+//! Messages between the three processes: one datagram each, descriptors alongside. What is too
+//! large for a datagram travels in a memory file.
+
+use std::ffi::CString;
+use std::io::{IoSlice, IoSliceMut, Read, Seek, SeekFrom, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::sys::Result;
+use rustix::fs::MemfdFlags;
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Plan;
+
+/// Below the default socket buffer, so that a datagram never has to wait for room.
+const INLINE_MAX: usize = 64 << 10;
+const DESCRIPTORS_MAX: usize = 16;
+
+/// Which step failed and why. Nothing was started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{step}: {}", std::io::Error::from_raw_os_error(*errno))]
+pub struct Failure {
+    pub step: String,
+    pub errno: i32,
+}
+
+/// Names the step that an error number came from.
+pub(crate) trait At<T> {
+    fn at(self, step: &str) -> Result<T, Failure>;
+}
+
+impl<T> At<T> for Result<T> {
+    fn at(self, step: &str) -> Result<T, Failure> {
+        self.map_err(|errno| Failure {
+            step: step.to_owned(),
+            errno: errno.raw_os_error(),
+        })
+    }
+}
+
+/// What to execute once the sandbox stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    pub argv: Vec<CString>,
+    pub env: Vec<CString>,
+    pub cwd: CString,
+    /// Where a command without a slash is looked for.
+    pub path: Vec<CString>,
+}
+
+/// What was left of the scratch space when the payload ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scratch {
+    pub bytes_free: u64,
+    pub files_free: u64,
+}
+
+/// Of all processes of the sandbox together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    pub cpu_us: u64,
+    /// The largest single process, in bytes.
+    pub max_rss: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ToKeeper {
+    /// Enter these cgroups (v1) now, so that the cost is paid while the caller does other work.
+    Join(Vec<CString>),
+    Build(Plan),
+    Kill,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum FromKeeper {
+    Born {
+        pid: i32,
+    },
+    Failed(Failure),
+    /// Pid 1 and with it everything inside is gone.
+    Ended {
+        usage: Usage,
+    },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ToInit {
+    Execute(Order),
+    /// To every process inside but pid 1.
+    Signal(i32),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum FromInit {
+    Ready,
+    SetupFailed(Failure),
+    CwdFailed {
+        errno: i32,
+    },
+    ExecFailed {
+        errno: i32,
+    },
+    /// The raw wait status of the payload.
+    Exited {
+        status: i32,
+        scratch: Option<Scratch>,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+enum Envelope {
+    Inline(Vec<u8>),
+    /// The first descriptor is a memory file with the message.
+    InFile,
+}
+
+pub(crate) fn send(
+    socket: impl AsFd,
+    message: &impl Serialize,
+    descriptors: &[BorrowedFd<'_>],
+) -> Result<()> {
+    let body = postcard::to_stdvec(message).map_err(|_| Errno::INVAL)?;
+    if body.len() <= INLINE_MAX {
+        return send_envelope(socket, &Envelope::Inline(body), descriptors);
+    }
+    let file = rustix::fs::memfd_create("glovebox", MemfdFlags::CLOEXEC)?;
+    let mut file = std::fs::File::from(file);
+    file.write_all(&body).map_err(|_| Errno::NOMEM)?;
+    let with_file: Vec<BorrowedFd<'_>> = std::iter::once(file.as_fd())
+        .chain(descriptors.iter().copied())
+        .collect();
+    send_envelope(socket, &Envelope::InFile, &with_file)
+}
+
+fn send_envelope(
+    socket: impl AsFd,
+    envelope: &Envelope,
+    descriptors: &[BorrowedFd<'_>],
+) -> Result<()> {
+    let bytes = postcard::to_stdvec(envelope).map_err(|_| Errno::INVAL)?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(Errno::MFILE);
+    }
+    loop {
+        let sent = sendmsg(
+            &socket,
+            &[IoSlice::new(&bytes)],
+            &mut control,
+            SendFlags::NOSIGNAL,
+        );
+        match sent {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// `None` when the other side is gone.
+pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> Result<Option<(T, Vec<OwnedFd>)>> {
+    let mut buffer = vec![0; INLINE_MAX + 64];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let bytes = loop {
+        let mut parts = [IoSliceMut::new(&mut buffer)];
+        match recvmsg(&socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Ok(received) => break received.bytes,
+            Err(Errno::INTR) => {}
+            Err(Errno::CONNRESET) => break 0,
+            Err(errno) => return Err(errno),
+        }
+    };
+    if bytes == 0 {
+        return Ok(None);
+    }
+    let mut descriptors = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            descriptors.extend(rights);
+        }
+    }
+    let envelope = postcard::from_bytes(&buffer[..bytes]).map_err(|_| Errno::BADMSG)?;
+    let body = match envelope {
+        Envelope::Inline(body) => body,
+        Envelope::InFile if descriptors.is_empty() => return Err(Errno::BADMSG),
+        Envelope::InFile => {
+            let mut file = std::fs::File::from(descriptors.remove(0));
+            let mut body = Vec::new();
+            file.seek(SeekFrom::Start(0)).map_err(|_| Errno::IO)?;
+            file.read_to_end(&mut body).map_err(|_| Errno::IO)?;
+            body
+        }
+    };
+    let message = postcard::from_bytes(&body).map_err(|_| Errno::BADMSG)?;
+    Ok(Some((message, descriptors)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    fn pair() -> (OwnedFd, OwnedFd) {
+        let kind = SocketType::SEQPACKET;
+        socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).unwrap()
+    }
+
+    #[test]
+    fn small_and_large_messages_arrive_with_their_descriptors() {
+        let (here, there) = pair();
+        for size in [0, 10, INLINE_MAX, 3 << 20] {
+            let order = Order {
+                argv: vec![CString::new(vec![b'x'; size]).unwrap()],
+                env: Vec::new(),
+                cwd: c"/".into(),
+                path: Vec::new(),
+            };
+            let stdin = rustix::stdio::stdin();
+            send(&here, &ToInit::Execute(order.clone()), &[stdin, stdin]).unwrap();
+            let (message, descriptors) = receive::<ToInit>(&there).unwrap().unwrap();
+            let ToInit::Execute(arrived) = message else {
+                panic!("another message")
+            };
+            assert_eq!(arrived, order);
+            assert_eq!(descriptors.len(), 2);
+        }
+    }
+
+    #[test]
+    fn a_gone_peer_is_an_end_not_an_error() {
+        let (here, there) = pair();
+        drop(here);
+        assert!(receive::<ToInit>(&there).unwrap().is_none());
+    }
+
+    #[test]
+    fn garbage_is_refused() {
+        let (here, there) = pair();
+        rustix::net::send(&here, b"\xff\xff\xff\xff", SendFlags::empty()).unwrap();
+        assert_eq!(receive::<ToInit>(&there).unwrap_err(), Errno::BADMSG);
+    }
+}

@@ -1,0 +1,303 @@
+//! The engine: one state directory, one policy, and the path over them.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use glovebox_backend::{
+    Cancel, Native, Order, Prepared, Sink, Spec, ToolchainLink, ToolchainMount, Tree,
+};
+use glovebox_model::{
+    Access, BackendName, Call, Code, Error, Exec, Result, SandboxId, Stage, Status, WorkspaceRef,
+};
+use glovebox_policy::{Assessed, Config, HostFacts, Surface, assess, resolve};
+use glovebox_store::{Owner, StateDir, Store};
+use glovebox_workspace::toolchain::{self, Downloads, Request, Toolchains};
+use glovebox_workspace::{Dir, ExecFiles, Layout, Project};
+
+use crate::Keeper;
+use crate::environment;
+use crate::leftovers::{self, Leftovers};
+use crate::path::{self, Draft};
+use crate::recovery::{self, Recovered};
+use crate::settings::ToolchainSettings;
+
+/// The caller's side of a run.
+#[expect(missing_debug_implementations, reason = "a sink has nothing to show")]
+pub struct Io<'io> {
+    pub stdin: Option<OwnedFd>,
+    /// Output as it comes, beside the files.
+    pub live: &'io mut dyn Sink,
+    pub cancel: &'io Cancel,
+}
+
+#[derive(Debug)]
+pub struct Engine {
+    state: StateDir,
+    store: Store,
+    owner: Owner,
+    layout: Layout,
+    config: Config,
+    host: HostFacts,
+    surface: Surface,
+    homes: Vec<PathBuf>,
+    recovered: Recovered,
+}
+
+/// How an engine is set up.
+#[derive(Debug)]
+pub struct Settings {
+    pub state: StateDir,
+    pub config: Config,
+    pub surface: Surface,
+    pub host: HostFacts,
+    /// Home directories, which may not be adopted as workspaces themselves.
+    pub homes: Vec<PathBuf>,
+}
+
+/// A keeper with its control groups, reserved for one exec.
+#[derive(Debug)]
+pub struct Seat {
+    native: Native,
+    /// Dropped last: the note stays until what it names is gone.
+    leftovers: Leftovers,
+}
+
+impl Engine {
+    /// Opens the state directory and takes down what a crash left in it.
+    pub fn open(settings: Settings) -> Result<Self> {
+        let owner = Owner::claim(&settings.state)?;
+        Self::open_as(settings, owner)
+    }
+
+    /// The same, with a seat for one exec: its control groups are entered while the rest is opened.
+    pub fn open_with_seat(settings: Settings, keeper: Keeper) -> Result<(Self, Seat)> {
+        let owner = Owner::claim(&settings.state)?;
+        let seat = Self::reserve(&settings.state, &owner, keeper)?;
+        Ok((Self::open_as(settings, owner)?, seat))
+    }
+
+    fn reserve(state: &StateDir, owner: &Owner, keeper: Keeper) -> Result<Seat> {
+        let mut native = Native::new(keeper);
+        let name = leftovers::group_name(state, owner.id());
+        let places = native.group_places(&name);
+        let leftovers = Leftovers::note(state, owner.id(), &places).map_err(|error| {
+            Error::new(
+                Code::StoreUnavailable,
+                Stage::Open,
+                "cannot write to the state directory",
+            )
+            .caused_by(error)
+        })?;
+        native.reserve(&name)?;
+        Ok(Seat { native, leftovers })
+    }
+
+    fn open_as(settings: Settings, owner: Owner) -> Result<Self> {
+        let Settings {
+            state,
+            config,
+            surface,
+            host,
+            homes,
+        } = settings;
+        let store = Store::open(&state)?;
+        let recovered = recovery::recover(&state, &store, &owner)?;
+        let root = Dir::open_trusted(state.path()).map_err(|error| {
+            Error::new(
+                Code::StoreUnavailable,
+                Stage::Open,
+                "cannot open the state directory",
+            )
+            .caused_by(error)
+        })?;
+        let layout = Layout::open(root)?;
+        Ok(Self {
+            state,
+            store,
+            owner,
+            layout,
+            config,
+            host,
+            surface,
+            homes,
+            recovered,
+        })
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// What this start found of an earlier crash.
+    pub fn recovered(&self) -> &Recovered {
+        &self.recovered
+    }
+
+    /// Policy's answer to a call, without running anything.
+    pub fn assess(&self, call: Call) -> Result<Assessed> {
+        let system = self.config.system(self.surface, self.host)?;
+        let layers = self.config.layers_for(&call.ids);
+        resolve(call, &system, &layers).map(assess)
+    }
+
+    /// Walks the whole path. A refusal is a record too; an error means that there is none.
+    pub fn run(
+        &self,
+        seat: Seat,
+        call: Call,
+        toolchains: &ToolchainSettings,
+        io: Io<'_>,
+    ) -> Result<Exec> {
+        let project = self.project(&call.workspace)?;
+        let draft = Draft::new(&call, project.id().clone())?;
+        let inputs = call.inputs.clone();
+        let assessed = match self.assess(call) {
+            Ok(assessed) => assessed,
+            Err(error) => return self.refuse(&draft, error),
+        };
+        let approved = path::obtain(assessed);
+        let toolchains = self.toolchains(toolchains, &draft, approved.assessed())?;
+        let files = project.begin(&draft.exec_id, &inputs)?;
+        let walked = self.walk(seat, &draft, approved, &toolchains, &project, &files, io);
+        let _ = project.forget_inputs(&draft.exec_id);
+        match walked {
+            Ok(record) => Ok(record),
+            Err(error) => {
+                // Nothing was started or nothing could be recorded; the files say nothing true.
+                let _ = files.discard();
+                Err(error.of_exec(draft.exec_id))
+            }
+        }
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the things one exec is made of, each once"
+    )]
+    fn walk(
+        &self,
+        seat: Seat,
+        draft: &Draft,
+        approved: path::Approved,
+        toolchains: &Toolchains,
+        project: &Project,
+        files: &ExecFiles,
+        io: Io<'_>,
+    ) -> Result<Exec> {
+        let Seat { native, leftovers } = seat;
+        let sandbox_id = SandboxId::from_random(path::random()?);
+        let order = order(draft, toolchains, approved.assessed());
+        let assessed = approved.assessed();
+        let work = project
+            .work()
+            .filter(|_| assessed.profile().workspace != Access::None);
+        let sandbox = self.build(native, &sandbox_id, assessed, toolchains, work, files)?;
+        let mut record = draft.planned(assessed, sandbox_id);
+        record.backend = Some(BackendName::Native);
+        let streams = path::Streams::new(files, &assessed.profile().limits)?;
+        // The sandbox is being built while the intent is written; nothing starts before it is.
+        let opened = path::open(&self.store, &self.owner, approved, record)?;
+        let lease = path::admit(opened, sandbox);
+        let exited = path::run(lease, &order, streams, work, io);
+        drop(leftovers);
+        let captured = path::collect(exited, files);
+        path::close(&self.store, path::judge(captured), files)
+    }
+
+    fn build(
+        &self,
+        native: Native,
+        sandbox_id: &SandboxId,
+        assessed: &Assessed,
+        toolchains: &Toolchains,
+        work: Option<&Dir>,
+        files: &ExecFiles,
+    ) -> Result<Prepared> {
+        let profile = assessed.profile();
+        let mounts = toolchains.mounts.iter().map(|mount| ToolchainMount {
+            host: mount.host.clone(),
+            guest: mount.guest.clone(),
+        });
+        let links = toolchains.links.iter().map(|link| ToolchainLink {
+            guest: link.guest.clone(),
+            target: link.target.clone(),
+        });
+        let spec = Spec {
+            sandbox_id: sandbox_id.clone(),
+            profile,
+            work: work.map(|directory| Tree {
+                directory,
+                access: profile.workspace,
+            }),
+            inputs: files.inputs().map(|directory| Tree {
+                directory,
+                access: Access::Ro,
+            }),
+            artifacts: Tree {
+                directory: files.artifacts(),
+                access: Access::Rw,
+            },
+            toolchains: mounts.collect(),
+            links: links.collect(),
+        };
+        native.open(&spec, self.state.path())
+    }
+
+    fn project(&self, workspace: &WorkspaceRef) -> Result<Project> {
+        match workspace {
+            WorkspaceRef::Adopted(path) => {
+                let homes: Vec<&std::path::Path> =
+                    self.homes.iter().map(PathBuf::as_path).collect();
+                self.layout.adopt(path, &homes)
+            }
+            WorkspaceRef::Project(id) => self.layout.project(id),
+            WorkspaceRef::Scratch => self.layout.scratch(),
+        }
+    }
+
+    fn toolchains(
+        &self,
+        settings: &ToolchainSettings,
+        draft: &Draft,
+        assessed: &Assessed,
+    ) -> Result<Toolchains> {
+        use std::os::unix::ffi::OsStringExt;
+        let command = draft.argv().into_iter().next().unwrap_or_default();
+        let request = Request {
+            command: std::ffi::OsString::from_vec(command.into_bytes()),
+            mode: settings.mode.clone(),
+            downloads: match assessed.profile().network {
+                glovebox_model::NetworkMode::None | glovebox_model::NetworkMode::Retrieval => {
+                    Downloads::Impossible
+                }
+                glovebox_model::NetworkMode::Allowlist
+                | glovebox_model::NetworkMode::Unrestricted => Downloads::Possible,
+            },
+        };
+        toolchain::detect(&settings.host, &request)
+    }
+
+    fn refuse(&self, draft: &Draft, error: Error) -> Result<Exec> {
+        if error.code != Code::PolicyDenied {
+            return Err(error);
+        }
+        let mut record = draft.record(Status::PolicyDenied);
+        record.ended_at = Some(jiff::Timestamp::now());
+        record.error = Some(error.of_exec(draft.exec_id.clone()));
+        self.store.refuse(record)
+    }
+}
+
+fn order(draft: &Draft, toolchains: &Toolchains, assessed: &Assessed) -> Order {
+    let environment = environment::of(&draft.exec_id, toolchains, assessed.env());
+    Order {
+        argv: draft.argv(),
+        env: environment.variables,
+        cwd: draft.cwd.clone(),
+        path: environment.path,
+    }
+}

@@ -1,0 +1,26 @@
+//! Admit: an opened exec gets its sandbox.
+
+use glovebox_backend::Prepared;
+use glovebox_model::Exec;
+
+use super::obtain::Approved;
+use super::open::Opened;
+
+/// A sandbox that is this exec's alone.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    pub(super) approved: Approved,
+    pub(super) entry: glovebox_store::Opened,
+    pub(super) record: Exec,
+    pub(super) sandbox: Prepared,
+}
+
+pub(crate) fn admit(opened: Opened, sandbox: Prepared) -> Lease {
+    let (approved, entry, record) = opened.into_parts();
+    Lease {
+        approved,
+        entry,
+        record,
+        sandbox,
+    }
+}

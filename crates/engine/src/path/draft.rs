@@ -1,0 +1,192 @@
+//! The record of an exec before anything is known about its end.
+
+use glovebox_model::{
+    ByteString, Call, Code, Error, Exec, ExecId, Isolation, Program, ProjectId, Result, Risk,
+    SandboxId, Stage, Status, Usage,
+};
+use glovebox_policy::Assessed;
+
+const WORK: &[u8] = b"/workspace/work";
+const ROOT: &[u8] = b"/workspace";
+
+/// What is known from the call alone.
+#[derive(Debug, Clone)]
+pub(crate) struct Draft {
+    pub(crate) exec_id: ExecId,
+    pub(crate) project_id: ProjectId,
+    pub(crate) cwd: ByteString,
+    program: Program,
+    call: CallFacts,
+}
+
+#[derive(Debug, Clone)]
+struct CallFacts {
+    client_id: Option<glovebox_model::ClientId>,
+    mode: glovebox_model::Mode,
+    env_keys: Vec<glovebox_model::EnvKey>,
+    image: Option<String>,
+    ids: glovebox_model::Correlation,
+}
+
+impl Draft {
+    pub(crate) fn new(call: &Call, project_id: ProjectId) -> Result<Self> {
+        Ok(Self {
+            exec_id: ExecId::from_random(random()?),
+            project_id,
+            cwd: guest_cwd(call.cwd.as_ref())?,
+            program: call.program.clone(),
+            call: CallFacts {
+                client_id: call.client_id.clone(),
+                mode: call.mode,
+                env_keys: call
+                    .env
+                    .iter()
+                    .map(|variable| variable.key.clone())
+                    .collect(),
+                image: call.overrides.image.clone(),
+                ids: call.ids.clone(),
+            },
+        })
+    }
+
+    pub(crate) fn argv(&self) -> Vec<ByteString> {
+        self.program.argv()
+    }
+
+    /// A record that says nothing about a run yet.
+    pub(crate) fn record(&self, status: Status) -> Exec {
+        let mut argv = self.argv().into_iter();
+        Exec {
+            exec_id: self.exec_id.clone(),
+            client_id: self.call.client_id.clone(),
+            project_id: self.project_id.clone(),
+            mode: self.call.mode,
+            skill_id: None,
+            cmd: argv.next().unwrap_or_default(),
+            args: argv.collect(),
+            cwd: self.cwd.clone(),
+            env_keys: self.call.env_keys.clone(),
+            image: self.call.image.clone(),
+            sandbox_id: None,
+            status,
+            exit_code: None,
+            signal: None,
+            timed_out: false,
+            killed: false,
+            limit_hit: None,
+            started_at: None,
+            ended_at: None,
+            duration_ms: None,
+            stdout: String::new(),
+            stderr: String::new(),
+            stdout_bytes: 0,
+            stderr_bytes: 0,
+            stdout_truncated: false,
+            stderr_truncated: false,
+            stdout_path: None,
+            stderr_path: None,
+            artifacts_dir: None,
+            artifacts: Vec::new(),
+            backend: None,
+            isolation: Isolation::default(),
+            policy_snapshot: None,
+            capped: Vec::new(),
+            risk: Risk::default(),
+            usage: Usage::default(),
+            effects: Vec::new(),
+            gates: Vec::new(),
+            verdict: None,
+            error: None,
+            receipt: None,
+            ids: self.call.ids.clone(),
+        }
+    }
+
+    /// The record of an exec that policy let pass.
+    pub(crate) fn planned(&self, assessed: &Assessed, sandbox_id: SandboxId) -> Exec {
+        Exec {
+            sandbox_id: Some(sandbox_id),
+            policy_snapshot: Some(assessed.profile().clone()),
+            capped: assessed.capped().to_vec(),
+            risk: assessed.risk().clone(),
+            ..self.record(Status::Running)
+        }
+    }
+}
+
+pub(crate) fn random() -> Result<[u8; 16]> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        Error::new(Code::Internal, Stage::Open, "no random numbers").caused_by(error)
+    })?;
+    Ok(bytes)
+}
+
+/// Below `/workspace` by its name; where links inside lead, the sandbox itself confines.
+fn guest_cwd(asked: Option<&ByteString>) -> Result<ByteString> {
+    let Some(asked) = asked else {
+        return Ok(ByteString::new(WORK).unwrap_or_default());
+    };
+    let outside = || {
+        Error::new(
+            Code::InvalidArgument,
+            Stage::Parse,
+            format!(
+                "working directory `{}` is outside the workspace",
+                asked.display()
+            ),
+        )
+        .hint("`--cwd` is relative to the workspace, or absolute below `/workspace`")
+    };
+    let bytes = asked.as_bytes();
+    let mut parts: Vec<&[u8]> = match bytes.first() {
+        None => return Err(outside()),
+        Some(b'/') => Vec::new(),
+        Some(_) => vec![b"workspace", b"work"],
+    };
+    for part in bytes.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => {
+                parts.pop().ok_or_else(outside)?;
+            }
+            name => parts.push(name),
+        }
+    }
+    if parts.first() != Some(&&ROOT[1..]) {
+        return Err(outside());
+    }
+    let mut path = vec![b'/'];
+    path.extend_from_slice(&parts.join(&b'/'));
+    ByteString::new(path).ok_or_else(outside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_working_directory_is_inside_the_workspace() {
+        let cwd = |text: &str| {
+            let asked = ByteString::try_from(text).unwrap();
+            guest_cwd(Some(&asked)).map(|it| it.display())
+        };
+        assert_eq!(guest_cwd(None).unwrap().display(), "/workspace/work");
+        assert_eq!(cwd("sub/dir").unwrap(), "/workspace/work/sub/dir");
+        assert_eq!(cwd(".").unwrap(), "/workspace/work");
+        assert_eq!(cwd("a/../b").unwrap(), "/workspace/work/b");
+        assert_eq!(cwd("../inputs").unwrap(), "/workspace/inputs");
+        assert_eq!(cwd("/workspace/artifacts").unwrap(), "/workspace/artifacts");
+        for outside in [
+            "",
+            "/",
+            "/etc",
+            "../..",
+            "/workspace/..",
+            "/workspacex",
+            "../../../etc",
+        ] {
+            assert!(cwd(outside).is_err(), "{outside}");
+        }
+    }
+}

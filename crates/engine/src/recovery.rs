@@ -1,0 +1,39 @@
+//! After a crash: what a killed process left running or half-recorded is found at the next start,
+//! taken down and written into the ledger. What belongs to a living process is never touched.
+
+use std::path::PathBuf;
+
+use glovebox_model::{Exec, Result};
+use glovebox_store::{Owner, StateDir, Store, dead_owners};
+
+use crate::leftovers;
+
+/// What one start found.
+#[derive(Debug, Default)]
+pub struct Recovered {
+    /// Execs whose process is gone; they are `lost` now.
+    pub lost: Vec<Exec>,
+    /// Control groups that were still there.
+    pub groups: Vec<PathBuf>,
+}
+
+impl Recovered {
+    pub fn is_empty(&self) -> bool {
+        self.lost.is_empty() && self.groups.is_empty()
+    }
+}
+
+pub(crate) fn recover(state: &StateDir, store: &Store, own: &Owner) -> Result<Recovered> {
+    let mut recovered = Recovered::default();
+    for dead in dead_owners(state, Some(own))? {
+        match leftovers::clear(state, dead.id()) {
+            Ok(groups) => recovered.groups.extend(groups),
+            // Left for the next start, rows and all: they stay `running` as long as something of
+            // them may still run.
+            Err(_) => continue,
+        }
+        recovered.lost.extend(store.recover(dead.id())?);
+        dead.settle()?;
+    }
+    Ok(recovered)
+}

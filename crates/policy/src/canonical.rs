@@ -1,0 +1,142 @@
+//! The whole plan as one text, the same for the same plan: what an approval is bound to.
+
+use std::os::unix::ffi::OsStrExt;
+
+use glovebox_model::{Call, Code, EnvVar, Error, Input, OnExceed, Result, Stage, WorkspaceRef};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::assess::Assessed;
+
+impl Assessed {
+    /// JSON without spaces and with sorted keys. It holds the values of environment variables and
+    /// the contents of inputs, since an approval must not survive a change of either: digest it,
+    /// and never print or store it.
+    pub fn canonical_json(&self) -> Result<String> {
+        // Destructured so that a new part of a call does not compile until it is bound here.
+        let Call {
+            ids,
+            client_id,
+            workspace,
+            program,
+            cwd,
+            env: _,
+            inputs,
+            mode,
+            on_exceed,
+            overrides,
+        } = self.call();
+        let mut plan = Map::new();
+        let mut put = |key: &str, part: Value| {
+            plan.insert(key.to_owned(), part);
+        };
+        put("client_id", value(client_id)?);
+        put("cwd", value(cwd)?);
+        put("env", self.env().iter().map(variable).collect());
+        put("ids", value(ids)?);
+        put("inputs", inputs.iter().map(input).collect());
+        put("mode", value(mode)?);
+        put("on_exceed", exceed(*on_exceed));
+        put("overrides", value(overrides)?);
+        put("profile", value(self.profile())?);
+        put("program", value(program)?);
+        put("risk", value(self.risk())?);
+        put("workspace", workspace_value(workspace));
+        let mut text = String::new();
+        write_sorted(&Value::Object(plan), &mut text);
+        Ok(text)
+    }
+}
+
+fn value(part: &impl Serialize) -> Result<Value> {
+    serde_json::to_value(part).map_err(|why| {
+        Error::new(
+            Code::Internal,
+            Stage::Assess,
+            "the plan cannot be written as JSON",
+        )
+        .caused_by(why)
+    })
+}
+
+fn hex(bytes: &[u8]) -> Value {
+    Value::String(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn variable(it: &EnvVar) -> Value {
+    let mut part = Map::new();
+    part.insert("key".to_owned(), it.key.as_str().into());
+    part.insert("value_hex".to_owned(), hex(it.value.as_bytes()));
+    Value::Object(part)
+}
+
+fn input(it: &Input) -> Value {
+    let mut part = Map::new();
+    part.insert("path_hex".to_owned(), hex(it.path.as_bytes()));
+    part.insert("content_hex".to_owned(), hex(&it.content));
+    Value::Object(part)
+}
+
+fn exceed(it: OnExceed) -> Value {
+    match it {
+        OnExceed::Refuse => "refuse".into(),
+        OnExceed::Cap => "cap".into(),
+    }
+}
+
+/// By bytes, since a directory's name need not be text.
+fn workspace_value(workspace: &WorkspaceRef) -> Value {
+    let (kind, part) = match workspace {
+        WorkspaceRef::Adopted(path) => ("adopted_hex", hex(path.as_os_str().as_bytes())),
+        WorkspaceRef::Project(id) => ("project", id.as_str().into()),
+        WorkspaceRef::Scratch => ("scratch", Value::Bool(true)),
+    };
+    Value::Object(Map::from_iter([(kind.to_owned(), part)]))
+}
+
+/// Sorts by itself: whether a JSON object keeps its keys in order depends on which features some
+/// other crate of the build turned on.
+fn write_sorted(value: &Value, text: &mut String) {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_by_key(|(key, _)| key.as_str());
+            text.push('{');
+            for (index, (key, part)) in entries.into_iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                text.push_str(&Value::from(key.as_str()).to_string());
+                text.push(':');
+                write_sorted(part, text);
+            }
+            text.push('}');
+        }
+        Value::Array(list) => {
+            text.push('[');
+            for (index, part) in list.iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                write_sorted(part, text);
+            }
+            text.push(']');
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            text.push_str(&value.to_string());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_sorted_at_every_depth() {
+        let value: Value = serde_json::from_str(r#"{"b":[{"d":1,"c":"x\""}],"a":null}"#).unwrap();
+        let mut text = String::new();
+        write_sorted(&value, &mut text);
+        assert_eq!(text, r#"{"a":null,"b":[{"c":"x\"","d":1}]}"#);
+    }
+}

@@ -1,0 +1,312 @@
+//! Appending to the ledger inside one transaction.
+
+use std::collections::{BTreeSet, HashMap};
+
+use glovebox_model::{ExecId, ReceiptRef, Result, SpaceId};
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::encoding::Hash;
+use super::entry::{Kind, StoredEntry};
+use super::key::{Claim, LedgerKey};
+use crate::failure::{Doing, internal, tampered};
+use crate::hex;
+
+/// Every so many entries a signed checkpoint is kept.
+pub(crate) const CHECKPOINT_EVERY: u64 = 256;
+
+pub(crate) const ENTRY_COLUMNS: &str =
+    "e.space_id, e.seq, e.at, e.kind, e.exec_id, e.ids, e.tags, e.body, e.prev_hash, e.hash";
+
+pub(crate) fn read_entry(row: &Row<'_>) -> rusqlite::Result<StoredEntry> {
+    // Lossy: bytes that are not text were never hashed, so the entry shows as edited.
+    let text = |index: usize| -> rusqlite::Result<String> {
+        let bytes = row.get_ref(index)?.as_bytes()?;
+        Ok(String::from_utf8_lossy(bytes).into_owned())
+    };
+    Ok(StoredEntry {
+        space: text(0)?,
+        seq: row.get(1)?,
+        at_us: row.get(2)?,
+        kind: text(3)?,
+        exec_id: text(4)?,
+        ids: text(5)?,
+        tags: text(6)?,
+        body: text(7)?,
+        prev_hash: row.get(8)?,
+        hash: row.get(9)?,
+    })
+}
+
+/// Where a chain ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) seq: u64,
+    pub(crate) hash: Hash,
+}
+
+/// Before the first entry.
+const NOTHING: Head = Head {
+    seq: 0,
+    hash: [0; 32],
+};
+
+/// A head as it is stored.
+#[derive(Debug)]
+pub(crate) struct StoredHead {
+    pub(crate) seq: i64,
+    pub(crate) hash: Vec<u8>,
+    pub(crate) public_key: Vec<u8>,
+    pub(crate) signature: Vec<u8>,
+}
+
+impl StoredHead {
+    pub(crate) fn read(connection: &Connection, space: &str) -> rusqlite::Result<Option<Self>> {
+        connection
+            .prepare_cached(
+                "SELECT seq, hash, public_key, signature FROM ledger_heads WHERE space_id = ?1",
+            )?
+            .query_row([space], |row| {
+                Ok(Self {
+                    seq: row.get(0)?,
+                    hash: row.get(1)?,
+                    public_key: row.get(2)?,
+                    signature: row.get(3)?,
+                })
+            })
+            .optional()
+    }
+
+    /// `None` unless this key signed it.
+    pub(crate) fn signed_by(&self, key: &[u8; 32], space: &str) -> Option<Head> {
+        let seq = u64::try_from(self.seq).ok()?;
+        let hash = self.hash.as_slice().try_into().ok()?;
+        let signature = self.signature.as_slice().try_into().ok()?;
+        let ours = self.public_key == key && Claim::Head.holds(space, seq, &hash, key, &signature);
+        ours.then_some(Head { seq, hash })
+    }
+}
+
+/// What an entry will say; its place and time are given by the chain.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) space: SpaceId,
+    pub(crate) kind: Kind,
+    pub(crate) exec_id: Option<ExecId>,
+    /// Canonical JSON, like `tags` and `body`.
+    pub(crate) ids: String,
+    pub(crate) tags: String,
+    pub(crate) body: String,
+}
+
+/// Where an appended entry is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Link {
+    pub(crate) seq: i64,
+    pub(crate) hash: Hash,
+}
+
+impl Link {
+    pub(crate) fn receipt(self) -> ReceiptRef {
+        ReceiptRef {
+            seq: self.seq.unsigned_abs(),
+            hash: hex::encode(&self.hash),
+        }
+    }
+}
+
+/// The chains of one transaction. Heads are written once, by [`Chains::finish`].
+#[derive(Debug)]
+pub(crate) struct Chains<'t> {
+    connection: &'t Connection,
+    key: &'t LedgerKey,
+    /// Heads that this process signed or checked before.
+    known: &'t HashMap<SpaceId, Head>,
+    heads: HashMap<SpaceId, Head>,
+    now: Timestamp,
+}
+
+impl<'t> Chains<'t> {
+    pub(crate) fn new(
+        connection: &'t Connection,
+        key: &'t LedgerKey,
+        known: &'t HashMap<SpaceId, Head>,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            connection,
+            key,
+            known,
+            heads: HashMap::new(),
+            now,
+        }
+    }
+
+    pub(crate) fn connection(&self) -> &'t Connection {
+        self.connection
+    }
+
+    /// One time for everything in the transaction.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// To be given back to [`Chains::restore`] when the rows written since were undone.
+    pub(crate) fn position(&self) -> HashMap<SpaceId, Head> {
+        self.heads.clone()
+    }
+
+    pub(crate) fn restore(&mut self, position: HashMap<SpaceId, Head>) {
+        self.heads = position;
+    }
+
+    pub(crate) fn append(&mut self, draft: Draft) -> Result<Link> {
+        let head = self.head(&draft.space)?;
+        let seq = i64::try_from(head.seq)
+            .ok()
+            .and_then(|seq| seq.checked_add(1))
+            .ok_or_else(|| internal("the ledger is full"))?;
+        let mut entry = StoredEntry {
+            space: draft.space.as_str().to_owned(),
+            seq,
+            at_us: self.now.as_microsecond(),
+            kind: draft.kind.as_str().to_owned(),
+            exec_id: draft.exec_id.map(String::from).unwrap_or_default(),
+            ids: draft.ids,
+            tags: draft.tags,
+            body: draft.body,
+            prev_hash: head.hash.to_vec(),
+            hash: Vec::new(),
+        };
+        let hash = entry.expected_hash();
+        entry.hash = hash.to_vec();
+        let terms = entry
+            .terms()
+            .ok_or_else(|| internal("the entry cannot be indexed"))?;
+        self.insert(&entry, &terms).doing("write the ledger")?;
+        let head = Head {
+            seq: head.seq + 1,
+            hash,
+        };
+        if head.seq.is_multiple_of(CHECKPOINT_EVERY) {
+            self.keep_checkpoint(&entry.space, head)
+                .doing("write the ledger's checkpoint")?;
+        }
+        self.heads.insert(draft.space, head);
+        Ok(Link { seq, hash })
+    }
+
+    /// Signs the heads. Returns them for the next transaction.
+    pub(crate) fn finish(self) -> Result<HashMap<SpaceId, Head>> {
+        let mut upsert = self
+            .connection
+            .prepare_cached(
+                "INSERT INTO ledger_heads (space_id, seq, hash, public_key, signature)
+                 VALUES (?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT (space_id) DO UPDATE SET seq = excluded.seq, hash = excluded.hash,
+                     public_key = excluded.public_key, signature = excluded.signature",
+            )
+            .doing("write the ledger's head")?;
+        for (space, head) in &self.heads {
+            let signature = self
+                .key
+                .sign(Claim::Head, space.as_str(), head.seq, &head.hash);
+            upsert
+                .execute(params![
+                    space.as_str(),
+                    head.seq.cast_signed(),
+                    head.hash,
+                    self.key.public(),
+                    signature
+                ])
+                .doing("write the ledger's head")?;
+        }
+        Ok(self.heads)
+    }
+
+    /// Extending a head that we did not sign would sign what somebody else made of the ledger.
+    fn head(&self, space: &SpaceId) -> Result<Head> {
+        if let Some(head) = self.heads.get(space) {
+            return Ok(*head);
+        }
+        let stored =
+            StoredHead::read(self.connection, space.as_str()).doing("read the ledger's head")?;
+        let Some(stored) = stored else {
+            return self.first_head(space);
+        };
+        if let Some(known) = self.known.get(space) {
+            let known_seq = known.seq.cast_signed();
+            if stored.seq < known_seq {
+                return Err(tampered(format!(
+                    "the ledger of space `{space}` ended at entry {known_seq} and now ends at {}",
+                    stored.seq
+                )));
+            }
+            if stored.seq == known_seq && stored.hash == known.hash {
+                return Ok(*known);
+            }
+        }
+        stored
+            .signed_by(&self.key.public(), space.as_str())
+            .ok_or_else(|| {
+                tampered(format!(
+                    "the head of the ledger of space `{space}` is not signed by `ledger.key`"
+                ))
+            })
+    }
+
+    fn first_head(&self, space: &SpaceId) -> Result<Head> {
+        let any: bool = self
+            .connection
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM ledger_entries WHERE space_id = ?1)")
+            .and_then(|mut exists| exists.query_row([space.as_str()], |row| row.get(0)))
+            .doing("read the ledger")?;
+        if any {
+            return Err(tampered(format!(
+                "the ledger of space `{space}` has entries and no head"
+            )));
+        }
+        Ok(NOTHING)
+    }
+
+    fn insert(&self, entry: &StoredEntry, terms: &BTreeSet<String>) -> rusqlite::Result<()> {
+        self.connection
+            .prepare_cached(
+                "INSERT INTO ledger_entries (space_id, seq, at, kind, exec_id, ids, tags, body,
+                     prev_hash, hash)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            )?
+            .execute(params![
+                entry.space,
+                entry.seq,
+                entry.at_us,
+                entry.kind,
+                entry.exec_id,
+                entry.ids,
+                entry.tags,
+                entry.body,
+                entry.prev_hash,
+                entry.hash
+            ])?;
+        let mut insert = self.connection.prepare_cached(
+            "INSERT INTO ledger_terms (space_id, term, at, seq) VALUES (?1, ?2, ?3, ?4)",
+        )?;
+        for term in terms {
+            insert.execute(params![entry.space, term, entry.at_us, entry.seq])?;
+        }
+        Ok(())
+    }
+
+    fn keep_checkpoint(&self, space: &str, head: Head) -> rusqlite::Result<()> {
+        let signature = self
+            .key
+            .sign(Claim::Checkpoint, space, head.seq, &head.hash);
+        self.connection
+            .prepare_cached(
+                "INSERT INTO ledger_checkpoints (space_id, seq, hash, signature)
+                 VALUES (?1, ?2, ?3, ?4)",
+            )?
+            .execute(params![space, head.seq.cast_signed(), head.hash, signature])?;
+        Ok(())
+    }
+}

@@ -1,0 +1,20 @@
+//! The ledger: append-only entries in one hash chain per space, with a signed head. `LEDGER.md`
+//! beside this crate describes the format for those who verify it without this program.
+
+pub(crate) mod chain;
+pub(crate) mod encoding;
+pub(crate) mod entry;
+mod export;
+pub(crate) mod key;
+mod ocsf;
+mod offline;
+mod query;
+mod verify;
+mod walk;
+
+pub use entry::{Entry, Kind};
+pub use export::ExportFormat;
+pub use key::Checkpoint;
+pub use offline::verify_export;
+pub use query::EntryFilter;
+pub use walk::{Expectations, Problem, Verification, parse_receipt};

@@ -1,0 +1,235 @@
+//! Walking along a chain, entry by entry, and naming what is wrong with it. The same walk serves
+//! the database and an export.
+
+use std::collections::BTreeMap;
+
+use glovebox_model::{Code, Error, ReceiptRef, Result, Stage};
+use serde::Serialize;
+
+use super::entry::StoredEntry;
+use super::key::Checkpoint;
+use crate::hex;
+
+/// A ledger that is all wrong is described by its first problems.
+const PROBLEMS_MOST: usize = 1000;
+
+/// What is known from outside about a ledger. Only this can prove that a ledger was rewritten by
+/// somebody who has its key.
+#[derive(Debug, Clone, Default)]
+pub struct Expectations {
+    pub receipts: Vec<ReceiptRef>,
+    pub checkpoint: Option<Checkpoint>,
+    /// Hexadecimal.
+    pub public_key: Option<String>,
+}
+
+/// Reads a receipt as people write it: `SEQ:HASH`.
+pub fn parse_receipt(text: &str) -> Result<ReceiptRef> {
+    let parsed = text.split_once(':').and_then(|(seq, hash)| {
+        let seq: u64 = seq.parse().ok().filter(|seq| *seq > 0)?;
+        hex::decode::<32>(hash)?;
+        Some(ReceiptRef {
+            seq,
+            hash: hash.to_owned(),
+        })
+    });
+    parsed.ok_or_else(|| {
+        let shown: String = text.chars().take(100).flat_map(char::escape_debug).collect();
+        Error::new(
+            Code::InvalidArgument,
+            Stage::Parse,
+            format!("`{shown}` is not a receipt"),
+        )
+        .hint("a receipt is `SEQ:HASH`, with the 64 hexadecimal digits of the exec record's `receipt`")
+    })
+}
+
+/// Something that is not as it was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The entry it is about; `None` when it is about the ledger as a whole.
+    pub seq: Option<u64>,
+    pub what: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verification {
+    /// How many entries were seen.
+    pub entries: u64,
+    /// The last of them.
+    pub head: Option<ReceiptRef>,
+    pub problems: Vec<Problem>,
+}
+
+impl Verification {
+    pub fn is_sound(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Walk<'e> {
+    expectations: &'e Expectations,
+    /// By place: the hash that must be there, and who says so.
+    awaited: BTreeMap<u64, Vec<(&'e str, &'static str)>>,
+    entries: u64,
+    last_seq: i64,
+    last_hash: Vec<u8>,
+    problems: Vec<Problem>,
+    unlisted: u64,
+}
+
+impl<'e> Walk<'e> {
+    pub(crate) fn new(space: &str, expectations: &'e Expectations) -> Self {
+        let mut walk = Self {
+            expectations,
+            awaited: BTreeMap::new(),
+            entries: 0,
+            last_seq: 0,
+            last_hash: vec![0; 32],
+            problems: Vec::new(),
+            unlisted: 0,
+        };
+        for receipt in &expectations.receipts {
+            let awaited = walk.awaited.entry(receipt.seq).or_default();
+            awaited.push((&receipt.hash, "a receipt"));
+        }
+        if let Some(checkpoint) = &expectations.checkpoint {
+            walk.expect_checkpoint(space, checkpoint);
+        }
+        walk
+    }
+
+    fn expect_checkpoint(&mut self, space: &str, checkpoint: &'e Checkpoint) {
+        if !checkpoint.is_signed() {
+            self.problem(
+                None,
+                "the outside checkpoint is not signed by the key it names",
+            );
+        } else if checkpoint.space_id != space {
+            let of = &checkpoint.space_id;
+            self.problem(None, format!("the outside checkpoint is of space `{of}`"));
+        } else if checkpoint.seq > 0 {
+            let awaited = self.awaited.entry(checkpoint.seq).or_default();
+            awaited.push((&checkpoint.hash, "the outside checkpoint"));
+        }
+    }
+
+    pub(crate) fn problem(&mut self, seq: Option<u64>, what: impl Into<String>) {
+        if self.problems.len() < PROBLEMS_MOST {
+            let what = what.into();
+            self.problems.push(Problem { seq, what });
+        } else {
+            self.unlisted += 1;
+        }
+    }
+
+    /// A problem of the entry that was walked over last.
+    pub(crate) fn problem_here(&mut self, what: impl Into<String>) {
+        self.problem(Some(self.last_seq.unsigned_abs()), what);
+    }
+
+    pub(crate) fn last(&self) -> (i64, &[u8]) {
+        (self.last_seq, &self.last_hash)
+    }
+
+    pub(crate) fn entry(&mut self, entry: &StoredEntry) {
+        let seq = Some(entry.seq.unsigned_abs());
+        let expected = self.last_seq.saturating_add(1);
+        if entry.seq > expected {
+            let missing = Some(expected.unsigned_abs());
+            let what = match entry.seq - 1 {
+                last if last == expected => format!("entry {expected} is missing"),
+                last => format!("entries {expected} to {last} are missing"),
+            };
+            self.problem(missing, what);
+        } else if entry.seq < expected {
+            self.problem(seq, "entry is out of order");
+        } else if entry.prev_hash != self.last_hash {
+            self.problem(seq, "entry does not follow from the one before it");
+        }
+        if entry.hash != entry.expected_hash() {
+            self.problem(seq, "entry was edited: its hash is not that of its content");
+        }
+        let place = entry.seq.unsigned_abs();
+        for (hash, who) in self.awaited.remove(&place).unwrap_or_default() {
+            if hash != hex::encode(&entry.hash) {
+                self.problem(seq, format!("{who} says that another entry was here"));
+            }
+        }
+        self.entries += 1;
+        self.last_seq = entry.seq;
+        self.last_hash.clone_from(&entry.hash);
+    }
+
+    /// The key that signed the head.
+    pub(crate) fn key(&mut self, public_key: &[u8]) {
+        let actual = hex::encode(public_key);
+        let expectations = self.expectations;
+        if expectations
+            .public_key
+            .as_ref()
+            .is_some_and(|key| *key != actual)
+        {
+            self.problem(None, "the ledger is signed by another key than expected");
+        }
+        if let Some(checkpoint) = &expectations.checkpoint
+            && checkpoint.public_key != actual
+        {
+            self.problem(
+                None,
+                "the ledger is signed by another key than the outside checkpoint",
+            );
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Verification {
+        for (seq, expected) in std::mem::take(&mut self.awaited) {
+            for (_, who) in expected {
+                self.problem(
+                    Some(seq),
+                    format!("{who} names entry {seq}, which is not there"),
+                );
+            }
+        }
+        if self.unlisted > 0 {
+            let what = format!("and {} more problems", self.unlisted);
+            self.problems.push(Problem { seq: None, what });
+        }
+        let head = (self.entries > 0).then(|| ReceiptRef {
+            seq: self.last_seq.unsigned_abs(),
+            hash: hex::encode(&self.last_hash),
+        });
+        Verification {
+            entries: self.entries,
+            head,
+            problems: self.problems,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receipts_are_read_as_they_are_printed() {
+        let hash = "ab".repeat(32);
+        let receipt = parse_receipt(&format!("12:{hash}")).unwrap();
+        assert_eq!((receipt.seq, receipt.hash), (12, hash.clone()));
+        for text in [
+            "",
+            "12",
+            "12:",
+            "12:ab",
+            &format!("0:{hash}"),
+            &format!("-1:{hash}"),
+        ] {
+            assert_eq!(
+                parse_receipt(text).unwrap_err().code,
+                Code::InvalidArgument,
+                "{text}"
+            );
+        }
+    }
+}

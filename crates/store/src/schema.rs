@@ -1,0 +1,91 @@
+//! The database's shape and how an older one becomes the present one.
+
+use std::time::Duration;
+
+use glovebox_model::{Code, Error, Result, Stage};
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::failure::Doing;
+use crate::state_dir::StateDir;
+
+/// Step N brings version N-1 to version N. Steps are only ever added.
+const STEPS: &[&str] = &[include_str!("../schema/0001_execs_and_ledger.sql")];
+
+const LATEST: i64 = STEPS.len() as i64;
+
+/// Brings the database to the latest version; costs one read when it is there already.
+pub(crate) fn bring_up(
+    connection: &mut Connection,
+    state: &StateDir,
+    patience: Duration,
+) -> Result<()> {
+    if version(connection)? == LATEST {
+        return Ok(());
+    }
+    // Switching to the write-ahead log cannot be part of a transaction, so one process at a time.
+    let _alone = state.exclusively(patience)?;
+    let from = version(connection)?;
+    if from == LATEST {
+        return Ok(());
+    }
+    if from == 0 {
+        start_afresh(connection)?;
+    }
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .doing("prepare the database")?;
+    let done = usize::try_from(from).unwrap_or(STEPS.len());
+    for step in &STEPS[done..] {
+        transaction
+            .execute_batch(step)
+            .doing("bring the database up to date")?;
+    }
+    transaction
+        .pragma_update(None, "user_version", LATEST)
+        .doing("bring the database up to date")?;
+    transaction.commit().doing("bring the database up to date")
+}
+
+fn version(connection: &Connection) -> Result<i64> {
+    let version: i64 = connection
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .doing("read the database")?;
+    if (0..=LATEST).contains(&version) {
+        return Ok(version);
+    }
+    Err(Error::new(
+        Code::StoreUnavailable,
+        Stage::Open,
+        format!(
+            "the database has version {version} and this `glovebox` knows versions up to {LATEST}"
+        ),
+    )
+    .hint("it was written by a newer `glovebox`: use that one, or name another `--state-dir`"))
+}
+
+fn start_afresh(connection: &Connection) -> Result<()> {
+    let what = "prepare the database";
+    let tables: i64 = connection
+        .query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get(0))
+        .doing(what)?;
+    if tables != 0 {
+        return Err(Error::new(
+            Code::StoreUnavailable,
+            Stage::Open,
+            "`glovebox.db` is another program's database",
+        )
+        .hint("name another `--state-dir`"));
+    }
+    let mode: String = connection
+        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
+        .doing(what)?;
+    if mode != "wal" {
+        return Err(Error::new(
+            Code::StoreUnavailable,
+            Stage::Open,
+            "the state directory's file system cannot share memory between processes",
+        )
+        .hint("name a `--state-dir` on a local file system"));
+    }
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! The directory that holds everything durable. Nobody else may write to it.
+
+use std::fs::{self, DirBuilder};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use glovebox_model::{Code, Error, Result, Stage};
+use rustix::fs::{Access, AtFlags, CWD, FileType, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::failure::Doing;
+
+const PRIVATE_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// An open state directory: ours, and writable by nobody else.
+#[derive(Debug)]
+pub struct StateDir {
+    path: PathBuf,
+    dir: OwnedFd,
+    device: u64,
+    inode: u64,
+}
+
+impl StateDir {
+    /// Opens the directory, and makes it (mode 0700) when it is not there.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = std::path::absolute(path.as_ref()).doing("name the state directory")?;
+        let shown = path.display().to_string();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = match rustix::fs::open(&path, flags, Mode::empty()) {
+            Err(Errno::NOENT) => {
+                private_dirs()
+                    .create(&path)
+                    .doing(&format!("make the state directory `{shown}`"))?;
+                rustix::fs::open(&path, flags, Mode::empty())
+            }
+            opened => opened,
+        }
+        .doing(&format!("open the state directory `{shown}`"))?;
+
+        let stat = rustix::fs::fstat(&dir).doing(&format!("look at `{shown}`"))?;
+        if stat.st_uid != rustix::process::geteuid().as_raw() {
+            return Err(refused(format!(
+                "the state directory `{shown}` belongs to user {}",
+                stat.st_uid
+            ))
+            .hint("run as that user, or name a directory of your own with `--state-dir`"));
+        }
+        if stat.st_mode & 0o022 != 0 {
+            return Err(refused(format!(
+                "the state directory `{shown}` can be written by others"
+            ))
+            .hint(format!("close it: `chmod 700 {shown}`")));
+        }
+        rustix::fs::accessat(
+            &dir,
+            ".",
+            Access::WRITE_OK | Access::EXEC_OK,
+            AtFlags::EACCESS,
+        )
+        .doing(&format!("write to the state directory `{shown}`"))?;
+        for name in ["owners", "projects", "run"] {
+            match rustix::fs::mkdirat(&dir, name, Mode::RWXU) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => Err(error).doing(&format!("make `{shown}/{name}`"))?,
+            }
+        }
+        Ok(Self {
+            path,
+            dir,
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.path.join("glovebox.db")
+    }
+
+    pub fn ledger_key(&self) -> PathBuf {
+        self.path.join("ledger.key")
+    }
+
+    pub fn owners(&self) -> PathBuf {
+        self.path.join("owners")
+    }
+
+    pub fn projects(&self) -> PathBuf {
+        self.path.join("projects")
+    }
+
+    pub fn run(&self) -> PathBuf {
+        self.path.join("run")
+    }
+
+    /// A short name that no other state directory of this host has at the same time.
+    pub fn tag(&self) -> String {
+        format!("{:x}-{:x}", self.device, self.inode)
+    }
+
+    /// Makes an empty private file unless it is there, *without ever opening it*: closing any
+    /// descriptor of a database file drops every lock that SQLite holds on it in this process.
+    pub(crate) fn touch(&self, name: &str) -> Result<()> {
+        match rustix::fs::mknodat(&self.dir, name, FileType::RegularFile, PRIVATE_FILE, 0) {
+            Ok(()) => rustix::fs::fsync(&self.dir).doing("write the state directory"),
+            Err(Errno::EXIST) => Ok(()),
+            Err(error) => Err(error).doing(&format!("make `{}`", self.path.join(name).display())),
+        }
+    }
+
+    /// Keeps every other process and thread out of [`StateDir::exclusively`] until dropped.
+    pub(crate) fn exclusively(&self, patience: Duration) -> Result<OwnedFd> {
+        // A descriptor of its own: a lock taken through the shared one would be shared by threads.
+        let lock = rustix::fs::openat(
+            &self.dir,
+            ".",
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .doing("open the state directory")?;
+        let since = Instant::now();
+        loop {
+            match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(lock),
+                Err(Errno::WOULDBLOCK) if since.elapsed() < patience => {
+                    thread::sleep(Duration::from_millis(2));
+                }
+                Err(Errno::WOULDBLOCK) => {
+                    return Err(Error::new(
+                        Code::Busy,
+                        Stage::Open,
+                        "another process prepares the state directory for too long",
+                    ));
+                }
+                Err(error) => Err(error).doing("lock the state directory")?,
+            }
+        }
+    }
+}
+
+/// Writes a whole private file under a name that must not exist; `false` when it does. Nobody ever
+/// sees a part of it, and it is on disk when this returns.
+pub(crate) fn create_whole(path: &Path, content: &[u8]) -> Result<bool> {
+    let what = format!("write `{}`", path.display());
+    let parent = path.parent().unwrap_or(Path::new("."));
+    let temporary = parent.join(format!(".new-{}", random_hex()?));
+    let write = || -> std::io::Result<bool> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let file = fs::File::from(rustix::fs::openat(CWD, &temporary, flags, PRIVATE_FILE)?);
+        std::io::Write::write_all(&mut &file, content)?;
+        file.sync_all()?;
+        match fs::hard_link(&temporary, path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        fs::File::open(parent)?.sync_all()?;
+        Ok(true)
+    };
+    let written = write();
+    let cleared = fs::remove_file(&temporary);
+    let created = written.doing(&what)?;
+    cleared.doing(&what)?;
+    Ok(created)
+}
+
+/// Eight random bytes as 16 hexadecimal digits.
+pub(crate) fn random_hex() -> Result<String> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random)
+        .map_err(|error| crate::failure::internal("no random numbers").caused_by(error))?;
+    Ok(crate::hex::encode(&random))
+}
+
+fn private_dirs() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder
+}
+
+fn refused(message: String) -> Error {
+    Error::new(Code::StoreUnavailable, Stage::Open, message)
+}

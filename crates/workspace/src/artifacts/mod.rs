@@ -1,0 +1,226 @@
+//! One exec's files. The sandbox sees a single directory, `artifacts/<exec_id>`, and may put
+//! anything there under any name. What is ours (`stdout.txt`, `stderr.txt`, `meta.json`,
+//! `manifest.json`) is written beside it, where the sandbox cannot see it, and moved in by rename
+//! after everything in the sandbox is dead; whatever the guest left under those four names is
+//! removed first and reported as dropped.
+
+mod collect;
+mod manifest;
+mod meta;
+
+use std::ffi::CString;
+use std::io::Write;
+
+use glovebox_model::{Code, Error, Exec, ExecId, ProjectId, Result, Stage};
+use rustix::fd::AsFd;
+use rustix::fs::renameat;
+use rustix::io::Errno;
+
+use crate::dir::{Dir, from_io, remove_name, temporary_name};
+use crate::fault::{FsError, FsErrorKind};
+use crate::layout::{Project, WorkKind, artifacts_path};
+use crate::sink::{Captured, Excerpt, OutputSink};
+use crate::stat::Kind;
+
+pub use collect::Collected;
+pub use manifest::{DropReason, Dropped, Drops, Manifest, ManifestEntry};
+
+const MANIFEST: &str = "manifest.json";
+const META: &str = "meta.json";
+const OUR_MODE: u32 = 0o644;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}
+
+impl Stream {
+    pub const fn file_name(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout.txt",
+            Self::Stderr => "stderr.txt",
+        }
+    }
+
+    /// Next to the exec's directory, so that its name is not the guest's to take.
+    pub(crate) fn spool_name(self, exec: &ExecId) -> String {
+        match self {
+            Self::Stdout => format!(".{exec}.stdout"),
+            Self::Stderr => format!(".{exec}.stderr"),
+        }
+    }
+}
+
+pub(crate) const OURS: [&str; 4] = [
+    Stream::Stdout.file_name(),
+    Stream::Stderr.file_name(),
+    META,
+    MANIFEST,
+];
+
+#[derive(Debug)]
+pub struct ExecFiles {
+    exec: ExecId,
+    project: ProjectId,
+    work: WorkKind,
+    shelf: Dir,
+    artifacts: Dir,
+    inputs: Option<Dir>,
+}
+
+impl ExecFiles {
+    pub(crate) fn new(
+        project: &Project,
+        exec: &ExecId,
+        shelf: Dir,
+        artifacts: Dir,
+        inputs: Option<Dir>,
+    ) -> Self {
+        Self {
+            exec: exec.clone(),
+            project: project.id().clone(),
+            work: project.kind(),
+            shelf,
+            artifacts,
+            inputs,
+        }
+    }
+
+    /// What the sandbox gets at `/workspace/artifacts`.
+    pub fn artifacts(&self) -> &Dir {
+        &self.artifacts
+    }
+
+    /// What the sandbox gets at `/workspace/inputs`, read-only. None when there are none.
+    pub fn inputs(&self) -> Option<&Dir> {
+        self.inputs.as_ref()
+    }
+
+    /// Relative to the state directory.
+    pub fn path(&self) -> String {
+        artifacts_path(&self.project, &self.exec)
+    }
+
+    /// Relative to the state directory; there once `settle` is done.
+    pub fn stream_path(&self, stream: Stream) -> String {
+        format!("{}/{}", self.path(), stream.file_name())
+    }
+
+    /// Where a stream goes while the program runs. Once for each stream.
+    pub fn sink(&self, stream: Stream, cap: u64) -> Result<OutputSink> {
+        self.shelf
+            .create_name(&stream.spool_name(&self.exec), OUR_MODE)
+            .map(|file| OutputSink::new(file, cap, Excerpt::default()))
+            .map_err(|error| error.at(Stage::Open))
+    }
+
+    /// After the last process of the exec is dead: takes stock of what it left, removes what is over
+    /// `cap` bytes, and puts the two streams beside it.
+    pub fn settle(&self, stdout: &Captured, stderr: &Captured, cap: u64) -> Result<Collected> {
+        let mut collected = collect::collect(&self.artifacts, cap).map_err(collecting)?;
+        for (stream, captured) in [(Stream::Stdout, stdout), (Stream::Stderr, stderr)] {
+            let spool = c_name(&stream.spool_name(&self.exec)).map_err(collecting)?;
+            self.install(&spool, stream.file_name())
+                .map_err(collecting)?;
+            collected.streams.push(ManifestEntry {
+                path: name(stream.file_name()),
+                kind: Kind::File,
+                size: captured.stored,
+                hash: Some(captured.hash.clone()),
+            });
+        }
+        Ok(collected)
+    }
+
+    /// Writes `meta.json`, then `manifest.json`, which lists everything else there is. The record
+    /// has the names of environment variables and never their values, and so has the file.
+    pub fn seal(&self, exec: &Exec, collected: Collected) -> Result<Manifest> {
+        let inputs = match self.inputs {
+            Some(_) => meta::Inputs::Mounted,
+            None => meta::Inputs::Absent,
+        };
+        let meta = meta::render(exec, self.work, inputs).map_err(unwritable)?;
+        self.place(META, &meta).map_err(collecting)?;
+        let manifest =
+            collected.into_manifest(&self.exec, ManifestEntry::of_bytes(name(META), &meta));
+        let text = serde_json::to_vec_pretty(&manifest).map_err(unwritable)?;
+        self.place(MANIFEST, &text).map_err(collecting)?;
+        Ok(manifest)
+    }
+
+    /// Removes everything of an exec that never started.
+    pub fn discard(self) -> Result<()> {
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            match self.shelf.remove_entry(&stream.spool_name(&self.exec)) {
+                Err(error) if error.kind() != FsErrorKind::NotFound => {
+                    return Err(collecting(error));
+                }
+                _ => {}
+            }
+        }
+        self.shelf
+            .remove_entry(self.exec.as_str())
+            .map_err(collecting)
+    }
+
+    fn place(&self, target: &str, contents: &[u8]) -> Result<(), FsError> {
+        let fault = |kind| FsError::new("write", target.as_bytes(), kind);
+        let temporary = temporary_name().map_err(fault)?;
+        let mut file = self
+            .shelf
+            .create_name(&temporary.to_string_lossy(), OUR_MODE)?;
+        let placed = file
+            .write_all(contents)
+            .map_err(|error| fault(from_io(&error)))
+            .and_then(|()| self.install(&temporary, target));
+        if placed.is_err() {
+            // Best effort: the first fault is the one to report.
+            let _ = remove_name(self.shelf.as_fd(), &temporary);
+        }
+        placed
+    }
+
+    /// Moves our file in. A rename replaces a link or a file of the guest's; only a directory has
+    /// to go first.
+    fn install(&self, from: &CString, target: &str) -> Result<(), FsError> {
+        const ATTEMPTS: usize = 8;
+        let to = c_name(target)?;
+        for _ in 0..ATTEMPTS {
+            match renameat(&self.shelf, from, &self.artifacts, &to) {
+                Ok(()) => return Ok(()),
+                Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {
+                    remove_name(self.artifacts.as_fd(), &to)
+                        .map_err(|kind| FsError::new("remove", target.as_bytes(), kind))?;
+                }
+                Err(errno) => return Err(FsError::os("write", target.as_bytes(), errno)),
+            }
+        }
+        Err(FsError::new(
+            "write",
+            target.as_bytes(),
+            FsErrorKind::Contended,
+        ))
+    }
+}
+
+fn name(text: &str) -> glovebox_model::ByteString {
+    glovebox_model::ByteString::new(text.as_bytes()).unwrap_or_default()
+}
+
+fn c_name(text: &str) -> Result<CString, FsError> {
+    CString::new(text).map_err(|_| FsError::os("write", text.as_bytes(), Errno::INVAL))
+}
+
+fn collecting(error: FsError) -> Error {
+    error.at(Stage::Collect)
+}
+
+fn unwritable(error: serde_json::Error) -> Error {
+    Error::new(
+        Code::Internal,
+        Stage::Collect,
+        "cannot write the exec's description",
+    )
+    .caused_by(error)
+}

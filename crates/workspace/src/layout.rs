@@ -1,0 +1,212 @@
+//! Where things lie: `projects/<project_id>/{inputs,work,artifacts/<exec_id>}` in the state
+//! directory. Every name on the way is a checked id, so none of it can traverse.
+
+use std::fs::File;
+use std::path::Path;
+
+use glovebox_model::{Code, Error, ExecId, Input, ProjectId, Result, Stage};
+
+use crate::adopt::{ADOPTED_PREFIX, adopt};
+use crate::artifacts::{ExecFiles, Stream};
+use crate::dir::Dir;
+use crate::fault::{FsError, FsErrorKind};
+use crate::input;
+
+const PROJECTS: &str = "projects";
+const INPUTS: &str = "inputs";
+const WORK: &str = "work";
+const ARTIFACTS: &str = "artifacts";
+const SCRATCH: &str = "scratch";
+
+/// Only the owner gets into a project; inside, modes are ordinary, since a sandbox that is given
+/// one of its directories by handle may run under another id.
+const PRIVATE: u32 = 0o700;
+const ORDINARY: u32 = 0o755;
+
+#[derive(Debug)]
+pub struct Layout {
+    state: Dir,
+    projects: Dir,
+}
+
+/// Whose directory the sandbox works in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkKind {
+    Managed,
+    Adopted,
+    /// Nothing on disk: the sandbox's own memory.
+    Scratch,
+}
+
+#[derive(Debug)]
+pub struct Project {
+    id: ProjectId,
+    home: Dir,
+    work: Option<Dir>,
+    kind: WorkKind,
+}
+
+impl Layout {
+    pub fn open(state: Dir) -> Result<Self> {
+        let projects = state.ensure_dir(PROJECTS, PRIVATE).map_err(opening)?;
+        Ok(Self { state, projects })
+    }
+
+    /// A workspace that Glovebox keeps; made when it is not there.
+    pub fn project(&self, id: &ProjectId) -> Result<Project> {
+        if id.as_str() == SCRATCH || id.as_str().starts_with(ADOPTED_PREFIX) {
+            return Err(Error::new(
+                Code::InvalidArgument,
+                Stage::Resolve,
+                format!("project id `{id}` is reserved"),
+            )
+            .hint("use another name; `scratch` and names in `cwd-` are Glovebox's own"));
+        }
+        let home = self.home(id)?;
+        let work = home.ensure_dir(WORK, ORDINARY).map_err(opening)?;
+        Ok(Project {
+            id: id.clone(),
+            home,
+            work: Some(work),
+            kind: WorkKind::Managed,
+        })
+    }
+
+    /// A directory of the caller's own. Inputs and artifacts lie under an id derived from where it
+    /// is. `homes` are the home directories that may not be adopted themselves.
+    pub fn adopt(&self, path: &Path, homes: &[&Path]) -> Result<Project> {
+        let adopted = adopt(path, homes, &self.state)?;
+        Ok(Project {
+            home: self.home(&adopted.project_id)?,
+            id: adopted.project_id,
+            work: Some(adopted.dir),
+            kind: WorkKind::Adopted,
+        })
+    }
+
+    /// No work directory; artifacts are kept all the same.
+    pub fn scratch(&self) -> Result<Project> {
+        let id = SCRATCH
+            .parse()
+            .map_err(|error| Error::new(Code::Internal, Stage::Open, format!("{error}")))?;
+        Ok(Project {
+            home: self.home(&id)?,
+            id,
+            work: None,
+            kind: WorkKind::Scratch,
+        })
+    }
+
+    /// The artifacts of an exec that ran. `not_found` when there are none.
+    pub fn artifacts(&self, project: &ProjectId, exec: &ExecId) -> Result<Dir> {
+        self.shelf(project)
+            .and_then(|shelf| shelf.open_name(exec.as_str()))
+            .map_err(reading)
+    }
+
+    /// What an exec wrote so far, or all of it once it ended. While it runs the name
+    /// `stdout.txt` in its artifacts is the guest's to choose, so the stream's own place is
+    /// tried first.
+    pub fn stream(&self, project: &ProjectId, exec: &ExecId, stream: Stream) -> Result<File> {
+        let shelf = self.shelf(project).map_err(reading)?;
+        match shelf.open_file_name(&stream.spool_name(exec)) {
+            Err(error) if error.kind() == FsErrorKind::NotFound => shelf
+                .open_name(exec.as_str())
+                .and_then(|dir| dir.open_file_name(stream.file_name()))
+                .map_err(reading),
+            opened => opened.map_err(reading),
+        }
+    }
+
+    fn shelf(&self, project: &ProjectId) -> Result<Dir, FsError> {
+        self.projects
+            .open_name(project.as_str())?
+            .open_name(ARTIFACTS)
+    }
+
+    fn home(&self, id: &ProjectId) -> Result<Dir> {
+        self.projects
+            .ensure_dir(id.as_str(), PRIVATE)
+            .map_err(opening)
+    }
+}
+
+impl Project {
+    pub fn id(&self) -> &ProjectId {
+        &self.id
+    }
+
+    pub fn kind(&self) -> WorkKind {
+        self.kind
+    }
+
+    /// None for scratch.
+    pub fn work(&self) -> Option<&Dir> {
+        self.work.as_ref()
+    }
+
+    /// The files of one exec, made before it starts. Nothing is made when an input is wrong.
+    pub fn begin(&self, exec: &ExecId, inputs: &[Input]) -> Result<ExecFiles> {
+        let placement = input::check(inputs)?;
+        let shelf = self.home.ensure_dir(ARTIFACTS, ORDINARY).map_err(opening)?;
+        let artifacts = shelf
+            .make_new_dir(exec.as_str(), ORDINARY)
+            .map_err(opening)?;
+        let inputs = match self.kind {
+            WorkKind::Managed | WorkKind::Adopted => {
+                Some(self.home.ensure_dir(INPUTS, ORDINARY).map_err(opening)?)
+            }
+            // Shared by every scratch exec, so each has inputs of its own, if any.
+            WorkKind::Scratch if inputs.is_empty() => None,
+            WorkKind::Scratch => {
+                let all = self.home.ensure_dir(INPUTS, ORDINARY).map_err(opening)?;
+                Some(all.make_new_dir(exec.as_str(), ORDINARY).map_err(opening)?)
+            }
+        };
+        if let Some(dir) = &inputs {
+            placement.place(dir)?;
+        }
+        Ok(ExecFiles::new(self, exec, shelf, artifacts, inputs))
+    }
+
+    /// Removes the inputs that only a scratch exec had.
+    pub fn forget_inputs(&self, exec: &ExecId) -> Result<()> {
+        if self.kind != WorkKind::Scratch {
+            return Ok(());
+        }
+        let removed = self
+            .home
+            .open_name(INPUTS)
+            .and_then(|inputs| inputs.remove_entry(exec.as_str()));
+        match removed {
+            Err(error) if error.kind() != FsErrorKind::NotFound => Err(opening(error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// `projects/<project_id>/artifacts/<exec_id>`, as the record gives it.
+pub(crate) fn artifacts_path(project: &ProjectId, exec: &ExecId) -> String {
+    format!("{PROJECTS}/{project}/{ARTIFACTS}/{exec}")
+}
+
+pub(crate) fn inputs_path(project: &ProjectId) -> String {
+    format!("{PROJECTS}/{project}/{INPUTS}")
+}
+
+pub(crate) fn work_path(project: &ProjectId) -> String {
+    format!("{PROJECTS}/{project}/{WORK}")
+}
+
+fn opening(error: FsError) -> Error {
+    match error.kind() {
+        FsErrorKind::Exists => error
+            .at(Stage::Open)
+            .hint("every exec needs an id of its own"),
+        _ => error.at(Stage::Open),
+    }
+}
+
+fn reading(error: FsError) -> Error {
+    error.at(Stage::Collect)
+}
