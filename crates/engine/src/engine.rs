@@ -20,6 +20,7 @@ use crate::leftovers::{self, Leftovers};
 use crate::path::{self, Draft};
 use crate::recovery::{self, Recovered};
 use crate::settings::ToolchainSettings;
+use crate::stage;
 
 /// The caller's side of a run.
 #[expect(missing_debug_implementations, reason = "a sink has nothing to show")]
@@ -89,6 +90,7 @@ impl Engine {
             .caused_by(error)
         })?;
         native.reserve(&name)?;
+        stage::reached("reserve");
         Ok(Seat { native, leftovers })
     }
 
@@ -141,7 +143,11 @@ impl Engine {
     pub fn assess(&self, call: Call) -> Result<Assessed> {
         let system = self.config.system(self.surface, self.host)?;
         let layers = self.config.layers_for(&call.ids);
-        resolve(call, &system, &layers).map(assess)
+        let resolved = resolve(call, &system, &layers)?;
+        stage::reached("resolve");
+        let assessed = assess(resolved);
+        stage::reached("assess");
+        Ok(assessed)
     }
 
     /// Walks the whole path. A refusal is a record too; an error means that there is none.
@@ -160,6 +166,7 @@ impl Engine {
             Err(error) => return self.refuse(&draft, error),
         };
         let approved = path::obtain(assessed);
+        stage::reached("obtain");
         let toolchains = self.toolchains(toolchains, &draft, approved.assessed())?;
         let files = project.begin(&draft.exec_id, &inputs)?;
         let walked = self.walk(seat, &draft, approved, &toolchains, &project, &files, io);
@@ -200,12 +207,21 @@ impl Engine {
         record.backend = Some(BackendName::Native);
         let streams = path::Streams::new(files, &assessed.profile().limits)?;
         // The sandbox is being built while the intent is written; nothing starts before it is.
+        stage::reached("build");
         let opened = path::open(&self.store, &self.owner, approved, record)?;
+        stage::reached("open");
         let lease = path::admit(opened, sandbox);
+        stage::reached("admit");
         let exited = path::run(lease, &order, streams, work, io);
+        stage::reached("run");
         drop(leftovers);
         let captured = path::collect(exited, files);
-        path::close(&self.store, path::judge(captured), files)
+        stage::reached("collect");
+        let judged = path::judge(captured);
+        stage::reached("judge");
+        let closed = path::close(&self.store, judged, files);
+        stage::reached("close");
+        closed
     }
 
     fn build(

@@ -8,6 +8,7 @@ mod leftovers;
 mod path;
 mod recovery;
 mod settings;
+mod stage;
 
 pub use engine::{Engine, Io, Seat, Settings};
 pub use glovebox_backend::{Cancel, Canceler, Sink, Stream};

@@ -29,6 +29,25 @@ const PAIRS: &[(&str, &str)] = &[
     ("WEBHOOK", "URL"),
 ];
 
+/// Last words that tell of something about a credential: `SECRET_SHA256` is not the secret.
+const DESCRIPTIONS: &[&str] = &[
+    "COUNT",
+    "DIGEST",
+    "EXPIRY",
+    "FINGERPRINT",
+    "HASH",
+    "LEN",
+    "LENGTH",
+    "LIMIT",
+    "MAX",
+    "MIN",
+    "SHA",
+    "SHA1",
+    "SHA256",
+    "SHA512",
+    "TTL",
+];
+
 /// Endings without an underscore before them, as in `PGPASSWORD` and `GITHUBTOKEN`.
 const ENDINGS: &[&str] = &["TOKEN", "PASSWORD", "PASSWD", "SECRET", "APIKEY"];
 
@@ -50,6 +69,9 @@ const NAMES: &[&str] = &[
 pub(crate) fn key_looks_secret(key: &EnvKey) -> bool {
     let name = key.as_str().to_ascii_uppercase();
     let words: Vec<&str> = name.split('_').filter(|word| !word.is_empty()).collect();
+    if words.last().is_some_and(|last| DESCRIPTIONS.contains(last)) {
+        return false;
+    }
     NAMES.contains(&name.as_str())
         || words.iter().any(|word| WORDS.contains(word))
         || words

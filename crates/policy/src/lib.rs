@@ -4,7 +4,6 @@
 //! `resolve` and `assess` are the first two stages of the path. Combining layers can only narrow:
 //! each kind of field has one `meet`, and every layer goes through it.
 
-
 mod assess;
 mod bound;
 mod canonical;

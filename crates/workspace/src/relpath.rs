@@ -142,7 +142,10 @@ pub(crate) fn shown(path: &[u8]) -> String {
                 '\\' => text.push_str("\\\\"),
                 '\n' => text.push_str("\\n"),
                 // Text that turns around or has no width can make one path look like another.
-                '`' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                '`'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2066}'..='\u{2069}' => {
                     text.extend(character.escape_unicode());
                 }
                 c if c.is_control() => text.extend(c.escape_unicode()),

@@ -381,6 +381,10 @@ impl<'run> Run<'run> {
             }
             _ => {}
         }
+        // One process that the kernel ended for memory need not end the others.
+        if stats.oom_kills > 0 {
+            return Some(LimitKind::Memory);
+        }
         if stats.pids_refused > 0 || self.watch.pids_reached() {
             return Some(LimitKind::Pids);
         }
@@ -394,7 +398,7 @@ impl<'run> Run<'run> {
             return Some(LimitKind::Inodes);
         }
         let over = self.watch.max_memory() > limits.memory_bytes.get();
-        (stats.oom_kills > 0 || over).then_some(LimitKind::Memory)
+        over.then_some(LimitKind::Memory)
     }
 }
 

@@ -75,12 +75,7 @@ impl<'run> Watch<'run> {
     }
 
     fn look_at_group(&self, group: &cgroup::Group) -> Option<LimitKind> {
-        let stats = group.stats();
-        if stats.oom_kills > 0 {
-            // Version 1 ends one process; half a sandbox is none.
-            return Some(LimitKind::Memory);
-        }
-        let cpu_us = stats.cpu_us?;
+        let cpu_us = group.stats().cpu_us?;
         (cpu_us / 1000 > self.profile.limits.cpu_ms.get()).then_some(LimitKind::Cpu)
     }
 

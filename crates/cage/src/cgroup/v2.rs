@@ -15,7 +15,6 @@ pub(super) fn set(directory: &Path, bounds: &Bounds) -> io::Result<()> {
         if swap.exists() {
             std::fs::write(swap, "0")?;
         }
-        std::fs::write(directory.join("memory.oom.group"), "1")?;
     }
     if let Some(pids) = bounds.pids {
         // Pid 1 lives here too and is not the payload's to pay for.

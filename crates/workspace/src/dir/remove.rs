@@ -47,18 +47,27 @@ impl Dir {
 
 /// `remove_all` for one name in a directory that is held.
 pub(crate) fn remove_name(parent: BorrowedFd<'_>, name: &CStr) -> Result<(), FsErrorKind> {
-    match unlinkat(parent, name, AtFlags::empty()) {
-        Err(Errno::ISDIR) => {}
-        done => return Ok(done?),
-    }
     for _ in 0..MOST_REFILLS {
-        Removal::new(open_unlocked(parent, name)?)?.empty_top()?;
+        match unlinkat(parent, name, AtFlags::empty()) {
+            Err(Errno::ISDIR) => {}
+            done => return Ok(done?),
+        }
+        let top = match open_unlocked(parent, name) {
+            Err(kind) if became_another(kind) => continue,
+            opened => opened?,
+        };
+        Removal::new(top)?.empty_top()?;
         match unlinkat(parent, name, AtFlags::REMOVEDIR) {
-            Err(Errno::NOTEMPTY) => {}
+            Err(Errno::NOTEMPTY | Errno::NOTDIR) => {}
             done => return Ok(done?),
         }
     }
     Err(FsErrorKind::Contended)
+}
+
+/// What was a directory a moment ago is now a file or a link: somebody swaps them.
+fn became_another(kind: FsErrorKind) -> bool {
+    matches!(kind, FsErrorKind::NotADirectory | FsErrorKind::Loop)
 }
 
 struct Removal {
@@ -89,18 +98,25 @@ impl Removal {
         }
     }
 
-    fn remove_from_top(&mut self, name: &CStr, hint: FileType) -> Result<(), FsErrorKind> {
+    fn remove_from_top(&mut self, name: &CStr, mut hint: FileType) -> Result<(), FsErrorKind> {
         self.count()?;
-        if unlink_unless_dir(self.top.as_fd(), name, hint)? {
-            return Ok(());
-        }
         for _ in 0..MOST_REFILLS {
+            if unlink_unless_dir(self.top.as_fd(), name, hint)? {
+                return Ok(());
+            }
+            // A hint is only good for the first look.
+            hint = FileType::Unknown;
             match unlinkat(&self.top, name, AtFlags::REMOVEDIR) {
                 Err(Errno::NOTEMPTY | Errno::EXIST | Errno::ACCESS) => {}
+                Err(Errno::NOTDIR) => continue,
                 Ok(()) | Err(Errno::NOENT) => return Ok(()),
                 Err(errno) => return Err(errno.into()),
             }
-            let child = open_unlocked(self.top.as_fd(), name)?;
+            let child = match open_unlocked(self.top.as_fd(), name) {
+                Err(FsErrorKind::NotFound) => return Ok(()),
+                Err(kind) if became_another(kind) => continue,
+                opened => opened?,
+            };
             while each_entry(&child, |inner, hint| self.flatten(&child, inner, hint))? > 0 {}
         }
         Err(FsErrorKind::Contended)
@@ -114,6 +130,7 @@ impl Removal {
         }
         match unlinkat(child, name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => return Ok(()),
+            // Not empty, or no directory any more: either is dealt with at the top.
             Err(_) => {}
         }
         self.moved += 1;

@@ -3,8 +3,7 @@
 use std::time::{Duration, Instant};
 
 use glovebox_model::{
-    ByteString, Correlation, Exec, ExecId, Isolation, Mode, ProjectId, Risk, SpaceId, Status,
-    Usage,
+    ByteString, Correlation, Exec, ExecId, Isolation, Mode, ProjectId, Risk, SpaceId, Status, Usage,
 };
 use glovebox_workspace::{
     Captured, Collected, Dir, DropReason, ExecFiles, Kind, Layout, Manifest, RelPath, Stream,
@@ -51,7 +50,9 @@ impl Run {
         if let Some((parent, _)) = path.rsplit_once('/') {
             self.dir().mkdir_all(&rel(parent), 0o755).unwrap();
         }
-        self.dir().write(&rel(path), &vec![b'x'; size], 0o644).unwrap();
+        self.dir()
+            .write(&rel(path), &vec![b'x'; size], 0o644)
+            .unwrap();
     }
 
     fn settle(&self, cap: u64) -> Collected {
@@ -66,7 +67,9 @@ impl Run {
 
 fn kept(collected: &Collected) -> Vec<String> {
     let list = collected.artifacts();
-    list.iter().map(|artifact| artifact.path.display()).collect()
+    list.iter()
+        .map(|artifact| artifact.path.display())
+        .collect()
 }
 
 fn drops(collected: &Collected) -> Vec<(String, DropReason)> {
@@ -137,7 +140,13 @@ fn d0_6_the_manifest_lists_every_file_that_is_there() {
     let manifest = run.seal(1000);
     assert_eq!(Manifest::read(run.dir()).unwrap(), manifest);
     let paths: Vec<_> = manifest.files.iter().map(|f| f.path.display()).collect();
-    let all = ["a.txt", "deep/er/b.txt", "meta.json", "stderr.txt", "stdout.txt"];
+    let all = [
+        "a.txt",
+        "deep/er/b.txt",
+        "meta.json",
+        "stderr.txt",
+        "stdout.txt",
+    ];
     assert_eq!(paths, all);
     for file in &manifest.files {
         let path = RelPath::new(file.path.as_bytes()).unwrap();
@@ -169,7 +178,10 @@ fn d0_4_the_description_has_names_of_variables_and_no_output() {
         .collect();
     let exec = ExecId::from_random(EXEC);
     let artifacts = format!("projects/p/artifacts/{exec}");
-    assert_eq!(sources, ["projects/p/inputs", "projects/p/work", &artifacts]);
+    assert_eq!(
+        sources,
+        ["projects/p/inputs", "projects/p/work", &artifacts]
+    );
 }
 
 #[test]
@@ -245,7 +257,10 @@ fn our_names_are_ours_whatever_the_guest_put_there() {
     run.file("meta.json", 9);
     rustix::fs::mkfifoat(run.dir(), "manifest.json", rustix::fs::Mode::RUSR).unwrap();
     let collected = run.settle(1000);
-    let reserved: Vec<_> = drops(&collected).into_iter().map(|(path, _)| path).collect();
+    let reserved: Vec<_> = drops(&collected)
+        .into_iter()
+        .map(|(path, _)| path)
+        .collect();
     let names = ["stdout.txt", "stderr.txt", "meta.json", "manifest.json"];
     assert_eq!(reserved, names);
     // And again between the two steps, as a survivor would.

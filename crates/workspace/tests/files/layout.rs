@@ -39,10 +39,7 @@ fn a_managed_project_has_the_three_directories() {
         .write(&rel("kept"), b"x", 0o644)
         .unwrap();
     let files = project.begin(&exec(1), &[]).unwrap();
-    files
-        .artifacts()
-        .write(&rel("out"), b"y", 0o644)
-        .unwrap();
+    files.artifacts().write(&rel("out"), b"y", 0o644).unwrap();
     let home = place.inside.join("state/projects/demo");
     assert_eq!(std::fs::read(home.join("work/kept")).unwrap(), b"x");
     assert_eq!(
@@ -96,7 +93,11 @@ fn an_adopted_directory_keeps_its_place_and_gets_an_id() {
     let files = linked.begin(&exec(1), &[]).unwrap();
     assert!(files.path().starts_with("projects/cwd-"));
     let listing = std::fs::read_dir(place.inside.join("app")).unwrap();
-    assert_eq!(listing.count(), 1, "nothing of ours in the caller's directory");
+    assert_eq!(
+        listing.count(),
+        1,
+        "nothing of ours in the caller's directory"
+    );
 }
 
 #[test]
@@ -120,7 +121,10 @@ fn what_must_not_be_adopted_is_refused_with_a_way_out() {
         (state.clone(), "its own state"),
         (place.inside.clone(), "inside it"),
         (state.join("projects"), "inside Glovebox's state directory"),
-        (place.inside.join("etc-link"), "`/etc` belongs to the system"),
+        (
+            place.inside.join("etc-link"),
+            "`/etc` belongs to the system",
+        ),
         ("/usr".into(), "`/usr` belongs to the system"),
         ("/usr/bin".into(), "belongs to the system"),
         ("/proc/1".into(), "`/proc` belongs to the system"),
@@ -221,7 +225,9 @@ fn a_running_streams_own_file_is_read_and_not_the_guests() {
     let stderr = files.sink(Stream::Stderr, 100).unwrap();
     stdout.push(b"true");
     let read = || {
-        let file = layout.stream(&id("demo"), &exec(1), Stream::Stdout).unwrap();
+        let file = layout
+            .stream(&id("demo"), &exec(1), Stream::Stdout)
+            .unwrap();
         std::io::read_to_string(file).unwrap()
     };
     assert_eq!(read(), "true", "while it runs");

@@ -279,10 +279,7 @@ fn f040_both_ends_of_a_rename_are_inside() {
         rename("out/canary", "c", Existing::Replace),
         Err(FsErrorKind::Escapes)
     );
-    assert_eq!(
-        rename("a", "b", Existing::Refuse),
-        Err(FsErrorKind::Exists)
-    );
+    assert_eq!(rename("a", "b", Existing::Refuse), Err(FsErrorKind::Exists));
     assert_eq!(rename("a", "b", Existing::Replace), Ok(()));
     assert_eq!(place.read("b").unwrap(), b"a");
     place.link(place.outside.join("canary"), "end");
@@ -331,10 +328,7 @@ fn f044_looking_at_a_link_says_nothing_about_its_target() {
 fn f045_a_fifo_without_a_writer_does_not_block() {
     let place = place();
     rustix::fs::mkfifoat(&place.dir, "fifo", rustix::fs::Mode::RUSR).unwrap();
-    assert_eq!(
-        place.read_kind("fifo"),
-        FsErrorKind::NotRegular(Kind::Fifo)
-    );
+    assert_eq!(place.read_kind("fifo"), FsErrorKind::NotRegular(Kind::Fifo));
     let error = place.dir.write(&rel("fifo"), b"x", 0o644).unwrap_err();
     assert_eq!(error.kind(), FsErrorKind::NotRegular(Kind::Fifo));
     let fifo = std::fs::symlink_metadata(place.inside.join("fifo")).unwrap();

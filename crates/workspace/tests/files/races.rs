@@ -32,10 +32,18 @@ fn race(
                 disturb();
             }
         });
-        let escaped = (0..limit).find(|n| attempt(*n));
-        stop.store(true, Ordering::Relaxed);
-        escaped
+        // Also when an attempt panics, or the other thread would be waited for without end.
+        let _stop = StopOnDrop(&stop);
+        (0..limit).find(|n| attempt(*n))
     })
+}
+
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 fn exchange(dir: &Dir, a: &str, b: &str) {
@@ -66,7 +74,10 @@ fn assert_race(
     assert_eq!(escaped, None, "escaped");
     place.assert_outside_untouched();
     let control = race(CONTROL_ATTEMPTS, &disturb, control);
-    assert!(control.is_some(), "the control never escaped: no race was run");
+    assert!(
+        control.is_some(),
+        "the control never escaped: no race was run"
+    );
 }
 
 #[test]
@@ -84,9 +95,7 @@ fn f049_reading_through_a_directory_that_becomes_a_link() {
             }
             Err(_) => false,
         },
-        |_| {
-            seems_inside(&place, &named) && std::fs::read(&named).is_ok_and(|read| read == CANARY)
-        },
+        |_| seems_inside(&place, &named) && std::fs::read(&named).is_ok_and(|read| read == CANARY),
     );
     assert!(read > 0, "some attempts must reach the real file");
 }
@@ -142,7 +151,13 @@ fn r19_writing_a_file_that_becomes_a_link() {
         &place,
         || {
             // A write that wins replaces the link, so it is put back for the next attempt.
-            let _ = renameat_with(&place.dir, "file", &place.dir, "link", RenameFlags::EXCHANGE);
+            let _ = renameat_with(
+                &place.dir,
+                "file",
+                &place.dir,
+                "link",
+                RenameFlags::EXCHANGE,
+            );
             let _ = std::os::unix::fs::symlink(&canary, place.inside.join("again"));
             let _ = std::fs::rename(place.inside.join("again"), place.inside.join("link"));
         },
@@ -226,11 +241,11 @@ fn r19_removing_a_tree_whose_inside_is_swapped_with_links() {
     let fill = || {
         for n in 0..PAIRS {
             let _ = place.dir.mkdir_all(&rel(&format!("t/dir{n}/deep")), 0o755);
-            let _ = std::os::unix::fs::symlink(
-                &place.outside,
-                place.inside.join(format!("t/link{n}")),
-            );
-            let _ = place.dir.write(&rel(&format!("t/dir{n}/canary")), b"x", 0o644);
+            let _ =
+                std::os::unix::fs::symlink(&place.outside, place.inside.join(format!("t/link{n}")));
+            let _ = place
+                .dir
+                .write(&rel(&format!("t/dir{n}/canary")), b"x", 0o644);
         }
     };
     let naive = |tree: &Path| {
@@ -311,7 +326,11 @@ fn f052_collecting_artifacts_while_links_are_swapped() {
         let exec = ExecId::from_random(u128::from(now.load(Ordering::Relaxed)).to_be_bytes());
         let path = RelPath::new(format!("projects/p/artifacts/{exec}")).unwrap();
         if let Ok(dir) = place.dir.open_dir(&path) {
-            for (a, b) in [("dir", "link"), ("canary", "flink"), ("stdout.txt", "slink")] {
+            for (a, b) in [
+                ("dir", "link"),
+                ("canary", "flink"),
+                ("stdout.txt", "slink"),
+            ] {
                 let _ = renameat_with(&dir, a, &dir, b, RenameFlags::EXCHANGE);
             }
         }
@@ -329,7 +348,11 @@ fn f052_collecting_artifacts_while_links_are_swapped() {
             dir.write(&rel(path), &[b'x'; 11], 0o644).unwrap();
         }
         dir.write(&rel("big"), &[0; LARGE], 0o644).unwrap();
-        for (target, name) in [(&place.outside, "link"), (&secret, "flink"), (&secret, "slink")] {
+        for (target, name) in [
+            (&place.outside, "link"),
+            (&secret, "flink"),
+            (&secret, "slink"),
+        ] {
             rustix::fs::symlinkat(target, dir, name).unwrap();
         }
     };
@@ -364,6 +387,9 @@ fn f052_collecting_artifacts_while_links_are_swapped() {
         let plain = std::fs::symlink_metadata(&file).is_ok_and(|meta| meta.is_file());
         plain && std::fs::read(&file).is_ok_and(|read| read == CANARY)
     });
-    assert!(control.is_some(), "the control never escaped: no race was run");
+    assert!(
+        control.is_some(),
+        "the control never escaped: no race was run"
+    );
     place.assert_outside_untouched();
 }

@@ -28,7 +28,13 @@ fn wide_open() -> WalkLimits {
 fn comb(place: &Place, name: &str, depth: usize) {
     mkdirat(&place.dir, name, Mode::RWXU).unwrap();
     let open = |dir: &dyn std::os::fd::AsFd, name: &str| {
-        openat(dir.as_fd(), name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap()
+        openat(
+            dir.as_fd(),
+            name,
+            OFlags::RDONLY | OFlags::DIRECTORY,
+            Mode::empty(),
+        )
+        .unwrap()
     };
     let mut at = open(&place.dir, name);
     for _ in 1..depth {
@@ -100,8 +106,17 @@ fn f039_directories_without_permissions_are_removed_by_their_owner() {
     place.file("t/read/deep/x", b"");
     place.file("t/write/deep/locked/x", b"");
     let paths = [
-        "", "t", "t/none", "t/none/deep", "t/none/deep/x", "t/read", "t/read/deep",
-        "t/read/deep/x", "t/write", "t/write/deep", "t/write/deep/locked",
+        "",
+        "t",
+        "t/none",
+        "t/none/deep",
+        "t/none/deep/x",
+        "t/read",
+        "t/read/deep",
+        "t/read/deep/x",
+        "t/write",
+        "t/write/deep",
+        "t/write/deep/locked",
         "t/write/deep/locked/x",
     ];
     for path in paths {
@@ -111,8 +126,14 @@ fn f039_directories_without_permissions_are_removed_by_their_owner() {
     let above = place.inside.parent().unwrap();
     std::fs::set_permissions(above, std::fs::Permissions::from_mode(0o755)).unwrap();
     for (path, mode) in [
-        ("t/none/deep", 0), ("t/none", 0), ("t/read/deep", 0o500), ("t/read", 0o400),
-        ("t/write/deep/locked", 0), ("t/write/deep", 0o200), ("t/write", 0o300), ("t", 0o500),
+        ("t/none/deep", 0),
+        ("t/none", 0),
+        ("t/read/deep", 0o500),
+        ("t/read", 0o400),
+        ("t/write/deep/locked", 0),
+        ("t/write/deep", 0o200),
+        ("t/write", 0o300),
+        ("t", 0o500),
     ] {
         let mode = std::fs::Permissions::from_mode(mode);
         std::fs::set_permissions(place.inside.join(path), mode).unwrap();
@@ -185,9 +206,7 @@ fn a_walk_goes_by_name_and_follows_nothing() {
         ControlFlow::Continue(())
     });
     assert_eq!(end.unwrap(), WalkEnd::Complete);
-    let order = [
-        "a", "b", "c", "b/1", "b/2", "b/out", "b/up", "c/d", "c/d/3",
-    ];
+    let order = ["a", "b", "c", "b/1", "b/2", "b/out", "b/up", "c/d", "c/d/3"];
     assert_eq!(seen, order);
 }
 
@@ -263,6 +282,9 @@ fn usage_since_a_moment_counts_only_what_came_after_it() {
     place.file("made/new", b"");
     std::fs::write(place.inside.join("old/file"), [2; 30_000]).unwrap();
     let since = place.dir.usage_since(start, PLENTY).unwrap();
-    assert_eq!(since.inodes, 4, "two new files, a directory, a changed file");
+    assert_eq!(
+        since.inodes, 4,
+        "two new files, a directory, a changed file"
+    );
     assert!(since.bytes >= 50_000 && since.bytes < 100_000, "{since:?}");
 }
