@@ -232,6 +232,8 @@ pub(crate) fn signal_everyone(signal: i32) -> Result<()> {
 /// Raises the loopback interface of the current network namespace.
 pub(crate) fn loopback_up() -> Result<()> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+    /// IFF_UP and IFF_RUNNING, linux/if.h.
+    const UP_AND_RUNNING: libc::c_short = 0x41;
     let socket = socket_with(
         AddressFamily::INET,
         SocketType::DGRAM,
@@ -244,7 +246,7 @@ pub(crate) fn loopback_up() -> Result<()> {
         let mut request: libc::ifreq = std::mem::zeroed();
         request.ifr_name[0] = b'l' as libc::c_char;
         request.ifr_name[1] = b'o' as libc::c_char;
-        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+        request.ifr_ifru.ifru_flags = UP_AND_RUNNING;
         result(libc::c_long::from(libc::ioctl(
             socket.as_fd().as_raw_fd(),
             libc::SIOCSIFFLAGS,

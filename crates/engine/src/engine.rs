@@ -155,7 +155,7 @@ impl Engine {
         &self,
         seat: Seat,
         call: Call,
-        toolchains: &ToolchainSettings,
+        settings: &ToolchainSettings,
         io: Io<'_>,
     ) -> Result<Exec> {
         let project = self.project(&call.workspace)?;
@@ -167,9 +167,18 @@ impl Engine {
         };
         let approved = path::obtain(assessed);
         stage::reached("obtain");
-        let toolchains = self.toolchains(toolchains, &draft, approved.assessed())?;
+        let toolchains = self.toolchains(settings, &draft, approved.assessed())?;
         let files = project.begin(&draft.exec_id, &inputs)?;
-        let walked = self.walk(seat, &draft, approved, &toolchains, &project, &files, io);
+        let host = &settings.host;
+        let walked = self.walk(
+            seat,
+            &draft,
+            approved,
+            (&toolchains, host),
+            &project,
+            &files,
+            io,
+        );
         let _ = project.forget_inputs(&draft.exec_id);
         match walked {
             Ok(record) => Ok(record),
@@ -190,7 +199,7 @@ impl Engine {
         seat: Seat,
         draft: &Draft,
         approved: path::Approved,
-        toolchains: &Toolchains,
+        (toolchains, host): (&Toolchains, &toolchain::Host),
         project: &Project,
         files: &ExecFiles,
         io: Io<'_>,
@@ -212,7 +221,10 @@ impl Engine {
         stage::reached("open");
         let lease = path::admit(opened, sandbox);
         stage::reached("admit");
-        let exited = path::run(lease, &order, streams, work, io);
+        let mut exited = path::run(lease, &order, streams, work, io);
+        if let Some(error) = exited.failure_mut() {
+            explain_start(error, &order, toolchains, host);
+        }
         stage::reached("run");
         drop(leftovers);
         let captured = path::collect(exited, files);
@@ -315,5 +327,41 @@ fn order(draft: &Draft, toolchains: &Toolchains, assessed: &Assessed) -> Order {
         env: environment.variables,
         cwd: draft.cwd.clone(),
         path: environment.path,
+    }
+}
+
+/// Names what could not be started, and says which flag shows it where the caller's own PATH has it.
+fn explain_start(
+    error: &mut Error,
+    order: &Order,
+    toolchains: &Toolchains,
+    host: &toolchain::Host,
+) {
+    use std::os::unix::ffi::OsStrExt;
+    let Some(command) = order.argv.first() else {
+        return;
+    };
+    let shown = command.display();
+    match error.code {
+        Code::CommandNotFound => error.message = format!("`{shown}` was not found in the sandbox"),
+        Code::CommandNotExecutable => error.message = format!("`{shown}` cannot be executed"),
+        Code::CwdNotFound => {
+            let cwd = order.cwd.display();
+            error.message = format!("the working directory `{cwd}` cannot be entered");
+        }
+        _ => {}
+    }
+    if error.code == Code::CommandNotFound {
+        let name = std::ffi::OsStr::from_bytes(command.as_bytes());
+        let visible = |path: &std::path::Path| {
+            path.starts_with("/usr")
+                || toolchains
+                    .mounts
+                    .iter()
+                    .any(|mount| path.starts_with(&mount.guest))
+        };
+        error
+            .hints
+            .extend(toolchain::hint_for_missing(name, host, toolchains, visible));
     }
 }

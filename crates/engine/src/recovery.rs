@@ -35,5 +35,9 @@ pub(crate) fn recover(state: &StateDir, store: &Store, own: &Owner) -> Result<Re
         recovered.lost.extend(store.recover(dead.id())?);
         dead.settle()?;
     }
+    // An owner whose file is gone too, after a power loss or a clean end in the middle.
+    for stray in store.stray_owners(state)? {
+        recovered.lost.extend(store.recover(&stray)?);
+    }
     Ok(recovered)
 }

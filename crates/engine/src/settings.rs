@@ -13,7 +13,7 @@ pub struct ToolchainSettings {
 /// Memory and processors of this machine, as policy's defaults need them.
 pub fn host_facts() -> HostFacts {
     let info = rustix::system::sysinfo();
-    let memory_bytes = u64::from(info.totalram).saturating_mul(u64::from(info.mem_unit));
+    let memory_bytes = info.totalram.saturating_mul(u64::from(info.mem_unit));
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     HostFacts {
         memory_bytes,

@@ -7,11 +7,12 @@ pub(crate) fn reached(stage: &str) {
     let Ok(wish) = std::env::var("GLOVEBOX_PAUSE_AT") else {
         return;
     };
-    if let Some((wanted, file)) = wish.split_once(':') {
-        if wanted == stage && std::fs::write(file, "").is_ok() {
-            loop {
-                std::thread::park();
-            }
+    let Some((wanted, file)) = wish.split_once(':') else {
+        return;
+    };
+    if wanted == stage && std::fs::write(file, "").is_ok() {
+        loop {
+            std::thread::park();
         }
     }
 }

@@ -13,6 +13,13 @@ pub(super) struct Sum {
     pub(super) memory_bytes: u64,
     pub(super) cpu_ms: u64,
     pub(super) pids: u64,
+    largest: Largest,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Largest {
+    pid: i32,
+    pages: u64,
 }
 
 impl Sum {
@@ -21,8 +28,46 @@ impl Sum {
             memory_bytes: self.memory_bytes.max(other.memory_bytes),
             cpu_ms: self.cpu_ms.max(other.cpu_ms),
             pids: self.pids.max(other.pids),
+            largest: other.largest,
         }
     }
+
+    /// Ends the largest process, as the kernel's own OOM killer would. False if there was none.
+    pub(super) fn end_largest(&self, init: i32) -> bool {
+        use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+        let Some(pid) = Pid::from_raw(self.largest.pid) else {
+            return false;
+        };
+        let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else {
+            return false;
+        };
+        // The number may have a new owner by now; whoever is held must descend from pid 1.
+        descends(self.largest.pid, init) && pidfd_send_signal(held, Signal::KILL).is_ok()
+    }
+}
+
+fn descends(mut pid: i32, init: i32) -> bool {
+    for _ in 0..MOST {
+        if pid == init {
+            return true;
+        }
+        match parent(pid) {
+            Some(parent) if parent > 1 => pid = parent,
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// Field 4 of proc_pid_stat(5).
+fn parent(pid: i32) -> Option<i32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    text.rsplit_once(')')?
+        .1
+        .split_whitespace()
+        .nth(1)?
+        .parse()
+        .ok()
 }
 
 /// Everything below pid 1 of a sandbox, itself not counted among the pids.
@@ -37,7 +82,11 @@ pub(super) fn below(init: i32) -> Sum {
         }
         if pid != init {
             // Memory of its own: without pages of files, which the host can drop at any time.
-            sum.memory_bytes += own_pages(pid).unwrap_or(0) * PAGE;
+            let pages = own_pages(pid).unwrap_or(0);
+            sum.memory_bytes += pages * PAGE;
+            if pages > sum.largest.pages {
+                sum.largest = Largest { pid, pages };
+            }
         }
         sum.cpu_ms += ticks(pid).unwrap_or(0) * 1000 / TICKS;
         let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {

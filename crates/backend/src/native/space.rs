@@ -25,6 +25,7 @@ pub(super) struct Space<'run> {
 #[derive(Debug)]
 struct Budget {
     most: u64,
+    free_at_start: u64,
     count_below: u64,
 }
 
@@ -32,6 +33,7 @@ impl Budget {
     fn new(most: u64, free: u64) -> Self {
         Self {
             most,
+            free_at_start: free,
             count_below: free.saturating_sub(most),
         }
     }
@@ -39,6 +41,16 @@ impl Budget {
     /// After a count: as much as is left of the budget may go before it can matter again.
     fn renew(&mut self, free: u64, used: u64) {
         self.count_below = free.saturating_sub(self.most.saturating_sub(used));
+    }
+
+    /// All but a sixteenth.
+    fn nearly(&self) -> u64 {
+        self.most - self.most / 16
+    }
+
+    /// Somebody took nearly as much as this budget since the start.
+    fn may_be_gone(&self, free: u64) -> bool {
+        self.free_at_start.saturating_sub(free) >= self.nearly()
     }
 }
 
@@ -67,6 +79,20 @@ impl<'run> Space<'run> {
             Some(LimitKind::Inodes)
         } else {
             None
+        }
+    }
+
+    /// Whether nearly all of it is taken now; counted only if the file system says that it may be.
+    pub(super) fn used_up(&self) -> Option<LimitKind> {
+        let (bytes, files) = free(self.work)?;
+        if !self.bytes.may_be_gone(bytes) && !self.files.may_be_gone(files) {
+            return None;
+        }
+        let used = self.count()?;
+        if used.bytes >= self.bytes.nearly() {
+            Some(LimitKind::Disk)
+        } else {
+            (used.inodes >= self.files.nearly()).then_some(LimitKind::Inodes)
         }
     }
 

@@ -213,10 +213,9 @@ impl<'run> Run<'run> {
             _ => {}
         }
         let group = self.prepared.seat.group.as_ref();
-        if let Some(limit) = self.watch.look(now, group) {
-            if self.stopping.is_none() {
-                self.stop(Reason::Limit(limit), Duration::ZERO);
-            }
+        let passed = self.watch.look(now, group);
+        if let (Some(limit), None) = (passed, self.stopping) {
+            self.stop(Reason::Limit(limit), Duration::ZERO);
         }
     }
 
@@ -325,14 +324,13 @@ impl<'run> Run<'run> {
             .status
             .filter(|status| status & 0x7f == 0)
             .map(|it| it >> 8 & 0xff);
-        let oom = stats.oom_kills > 0;
+        let oom = stats.oom_kills + self.watch.memory_kills() > 0;
         let ran_into = self.ran_into(&stats, signal, code);
         let (ending, limit_hit) = match (self.stopping.map(|it| it.reason), code, signal) {
             (Some(Reason::Canceled), _, _) => (Ending::Canceled, None),
             // What it ran into says more than that its time was up, which the ending says.
             (Some(Reason::Limit(LimitKind::Wall)), _, _) => {
-                let pids = ran_into.filter(|limit| *limit == LimitKind::Pids);
-                (Ending::TimedOut, Some(pids.unwrap_or(LimitKind::Wall)))
+                (Ending::TimedOut, Some(ran_into.unwrap_or(LimitKind::Wall)))
             }
             (Some(Reason::Limit(limit)), _, _) => (Ending::LimitKilled, Some(limit)),
             (None, Some(code), _) => (Ending::Exited { code }, ran_into),
@@ -372,7 +370,8 @@ impl<'run> Run<'run> {
     ) -> Option<LimitKind> {
         let limits = &self.profile.limits;
         let full = self.report.scratch;
-        match signal {
+        // A shell passes on how its last command ended.
+        match signal.or(code.filter(|code| *code > 128).map(|code| code - 128)) {
             Some(SIGXCPU) => return Some(LimitKind::Cpu),
             Some(SIGXFSZ) => return Some(LimitKind::Disk),
             // The kernel's second answer, when the first was ignored.
@@ -382,7 +381,7 @@ impl<'run> Run<'run> {
             _ => {}
         }
         // One process that the kernel ended for memory need not end the others.
-        if stats.oom_kills > 0 {
+        if stats.oom_kills + self.watch.memory_kills() > 0 {
             return Some(LimitKind::Memory);
         }
         if stats.pids_refused > 0 || self.watch.pids_reached() {
@@ -396,6 +395,9 @@ impl<'run> Run<'run> {
         }
         if full.is_some_and(|scratch| scratch.files_free == 0) {
             return Some(LimitKind::Inodes);
+        }
+        if let Some(limit) = self.watch.space_used_up() {
+            return Some(limit);
         }
         let over = self.watch.max_memory() > limits.memory_bytes.get();
         over.then_some(LimitKind::Memory)

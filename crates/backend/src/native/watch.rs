@@ -13,6 +13,9 @@ use super::space::Space;
 /// Short runs are never looked at; a bomb gets about this long.
 const INTERVAL: Duration = Duration::from_millis(25);
 
+/// So many single processes are ended for memory before the whole sandbox is.
+const MEMORY_KILLS: u32 = 16;
+
 #[derive(Debug)]
 pub(super) struct Watch<'run> {
     profile: &'run Profile,
@@ -21,6 +24,7 @@ pub(super) struct Watch<'run> {
     init: Option<i32>,
     peak: Sum,
     pids_reached: bool,
+    memory_kills: u32,
 }
 
 impl<'run> Watch<'run> {
@@ -32,6 +36,7 @@ impl<'run> Watch<'run> {
             init: None,
             peak: Sum::default(),
             pids_reached: false,
+            memory_kills: 0,
         }
     }
 
@@ -51,9 +56,19 @@ impl<'run> Watch<'run> {
         self.peak.pids
     }
 
+    /// Processes that were ended here, where no control group does it.
+    pub(super) fn memory_kills(&self) -> u64 {
+        u64::from(self.memory_kills)
+    }
+
     /// Only known where processes are looked at one by one.
     pub(super) fn pids_reached(&self) -> bool {
         self.pids_reached
+    }
+
+    /// At the end: a failed program may have met the limit of one file, which ends nobody.
+    pub(super) fn space_used_up(&self) -> Option<LimitKind> {
+        self.space.as_ref().and_then(Space::used_up)
     }
 
     /// The first limit that is passed, if it is time to look.
@@ -85,7 +100,9 @@ impl<'run> Watch<'run> {
         self.peak = self.peak.max(sum);
         self.pids_reached |= sum.pids >= limits.pids.get();
         if sum.memory_bytes > limits.memory_bytes.get() {
-            return Some(LimitKind::Memory);
+            self.memory_kills += 1;
+            let enough = self.memory_kills > MEMORY_KILLS || !sum.end_largest(self.init?);
+            return enough.then_some(LimitKind::Memory);
         }
         (sum.cpu_ms > limits.cpu_ms.get()).then_some(LimitKind::Cpu)
     }

@@ -35,6 +35,13 @@ pub(crate) struct Exited {
     pub(super) artifacts_cap: u64,
 }
 
+impl Exited {
+    /// The failure to start, if that is how it ended, to be told better.
+    pub(crate) fn failure_mut(&mut self) -> Option<&mut Error> {
+        self.result.as_mut().err()
+    }
+}
+
 /// Every byte goes to the file first, then to whoever watches.
 struct Tee<'io> {
     streams: Streams,

@@ -1,0 +1,1 @@
+//! What befalls a run from outside: kills, full disks, torn files.
