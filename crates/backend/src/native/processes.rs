@@ -70,8 +70,17 @@ fn parent(pid: i32) -> Option<i32> {
         .ok()
 }
 
+/// How memory is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Count {
+    /// Cheap, and never too low: pages that forked processes still share count for each.
+    Upper,
+    /// Dear: shared pages count in parts.
+    Exact,
+}
+
 /// Everything below pid 1 of a sandbox, itself not counted among the pids.
-pub(super) fn below(init: i32) -> Sum {
+pub(super) fn below(init: i32, count: Count) -> Sum {
     let mut sum = Sum::default();
     let mut waiting = vec![init];
     let mut seen = 0;
@@ -82,7 +91,11 @@ pub(super) fn below(init: i32) -> Sum {
         }
         if pid != init {
             // Memory of its own: without pages of files, which the host can drop at any time.
-            let pages = own_pages(pid).unwrap_or(0);
+            let pages = match count {
+                Count::Upper => own_pages(pid),
+                Count::Exact => exact_pages(pid).or_else(|| own_pages(pid)),
+            };
+            let pages = pages.unwrap_or(0);
             sum.memory_bytes += pages * PAGE;
             if pages > sum.largest.pages {
                 sum.largest = Largest { pid, pages };
@@ -119,6 +132,16 @@ fn own_pages(pid: i32) -> Option<u64> {
     Some(resident.saturating_sub(shared))
 }
 
+/// `Pss_Anon` of proc_pid_smaps_rollup, in kilobytes there.
+fn exact_pages(pid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Pss_Anon:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024 / PAGE)
+}
+
 /// Its own time and that of the children it has buried: fields 14 to 17 of proc_pid_stat(5).
 fn ticks(pid: i32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -143,7 +166,9 @@ mod tests {
             .spawn()
             .unwrap();
         let own = i32::try_from(std::process::id()).unwrap();
-        let sum = below(own);
+        let sum = below(own, Count::Upper);
+        let exact = below(own, Count::Exact);
+        assert!(exact.memory_bytes <= sum.memory_bytes + (1 << 20));
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(sum.pids >= 1);
@@ -152,6 +177,6 @@ mod tests {
 
     #[test]
     fn a_process_that_is_gone_counts_nothing() {
-        assert_eq!(below(i32::MAX), Sum::default());
+        assert_eq!(below(i32::MAX, Count::Exact), Sum::default());
     }
 }

@@ -7,7 +7,7 @@ use glovebox_cage::cgroup;
 use glovebox_model::{LimitKind, Profile};
 use glovebox_workspace::Dir;
 
-use super::processes::{self, Sum};
+use super::processes::{self, Count, Sum};
 use super::space::Space;
 
 /// Short runs are never looked at; a bomb gets about this long.
@@ -96,7 +96,10 @@ impl<'run> Watch<'run> {
 
     fn look_at_processes(&mut self) -> Option<LimitKind> {
         let limits = &self.profile.limits;
-        let sum = processes::below(self.init?);
+        let mut sum = processes::below(self.init?, Count::Upper);
+        if sum.memory_bytes > limits.memory_bytes.get() {
+            sum = processes::below(self.init?, Count::Exact);
+        }
         self.peak = self.peak.max(sum);
         self.pids_reached |= sum.pids >= limits.pids.get();
         if sum.memory_bytes > limits.memory_bytes.get() {
