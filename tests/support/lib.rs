@@ -1,1 +1,18 @@
-//! The harness.
+//! What the whole-product tests share: the binary, a trial with its own directories that leaves
+//! nothing behind, callers, fixtures on the host and the escape probes.
+
+mod binary;
+mod caller;
+mod helper;
+mod leftovers;
+mod neighbour;
+mod probes;
+mod trial;
+
+pub use binary::{beside_the_repository, glovebox, release_glovebox};
+pub use caller::{Account, Caller};
+pub use helper::{Helper, python};
+pub use leftovers::{processes_with, wait_until};
+pub use neighbour::Neighbour;
+pub use probes::{Fixtures, Row, Verdict, bundle_rows, own_probe, parse_rows, print_table};
+pub use trial::{Outcome, Run, Trial};

@@ -35,6 +35,12 @@ fn serve(control: &OwnedFd, init_socket: OwnedFd) -> Result<(), Failure> {
     detach(control, &init_socket).at("keeper descriptors")?;
     sys::forget_start(c"glovebox-keeper");
 
+    // Made now, while there is nothing else to do: the plan will need one if root sent it.
+    let mut holder = if rustix::process::geteuid().is_root() {
+        Some(Holder::new().at("id-map holder")?)
+    } else {
+        None
+    };
     let mut cgroups = Vec::new();
     loop {
         let message = wire::receive::<ToKeeper>(control).at("keeper socket")?;
@@ -52,7 +58,7 @@ fn serve(control: &OwnedFd, init_socket: OwnedFd) -> Result<(), Failure> {
             }
             Some((ToKeeper::Build(plan), handles)) => {
                 cgroups.extend(plan.cgroup.iter().cloned());
-                let built = build(control, init_socket, &plan, &handles);
+                let built = build(control, init_socket, &plan, &handles, holder.take());
                 let orphaned = built.as_ref().is_ok_and(|end| *end == End::CallerGone);
                 if orphaned {
                     leave_cgroups(&cgroups);
@@ -85,9 +91,10 @@ fn build(
     init_socket: OwnedFd,
     plan: &Plan,
     handles: &[OwnedFd],
+    holder: Option<Holder>,
 ) -> Result<End, Failure> {
     let trees = match plan.opener {
-        Opener::Keeper => trees(plan, handles)?,
+        Opener::Keeper => trees(plan, handles, holder)?,
         Opener::Init => Vec::new(),
     };
     let cgroup = match &plan.cgroup {
@@ -153,8 +160,12 @@ fn errno(error: std::io::Error) -> Errno {
 }
 
 /// One detached copy of each tree that is mounted, in the order of the plan.
-fn trees(plan: &Plan, handles: &[OwnedFd]) -> Result<Vec<OwnedFd>, Failure> {
-    let mut holders: Vec<((u32, u32), OwnedFd)> = Vec::new();
+fn trees(
+    plan: &Plan,
+    handles: &[OwnedFd],
+    mut spare: Option<Holder>,
+) -> Result<Vec<OwnedFd>, Failure> {
+    let mut maps: Vec<((u32, u32), OwnedFd)> = Vec::new();
     let mut trees = Vec::new();
     for step in &plan.steps {
         let Step::Mount { source, target, .. } = step else {
@@ -170,47 +181,65 @@ fn trees(plan: &Plan, handles: &[OwnedFd]) -> Result<Vec<OwnedFd>, Failure> {
         };
         let name = format!("id-map {}", target.to_string_lossy());
         let handle = handles.get(index).ok_or(Errno::BADF).at(&name)?;
-        let known = holders.iter().position(|(owner, _)| *owner == (uid, gid));
-        let holder = match known {
-            Some(position) => &holders[position].1,
+        let known = maps.iter().position(|(owner, _)| *owner == (uid, gid));
+        let position = match known {
+            Some(position) => position,
             None => {
-                let holder = id_holder(uid, gid, &plan.ids).at("id-map holder")?;
-                holders.push(((uid, gid), holder));
-                &holders[holders.len() - 1].1
+                let holder = spare
+                    .take()
+                    .map_or_else(Holder::new, Ok)
+                    .at("id-map holder")?;
+                let map = holder.map(uid, gid, &plan.ids).at("id-map holder")?;
+                maps.push(((uid, gid), map));
+                maps.len() - 1
             }
         };
         let tree = copy_of(handle, c"").at(&name)?;
-        sys::set_mount_attributes(tree.as_fd(), 0, Some(holder.as_fd())).at(&name)?;
+        let map = maps[position].1.as_fd();
+        sys::set_mount_attributes(tree.as_fd(), 0, Some(map)).at(&name)?;
         trees.push(tree);
     }
     Ok(trees)
 }
 
-/// A user namespace that shows the owner on disk as the sandbox's user and nobody else as anybody.
-fn id_holder(uid: u32, gid: u32, ids: &Ids) -> Result<OwnedFd> {
-    let (hold, release) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    match sys::clone_into(Namespace::User.flag(), None)? {
-        Cloned::Child => {
-            drop(release);
-            let _ = rustix::io::read(&hold, &mut [0u8; 1]);
-            sys::exit(0)
+/// A process that only keeps a user namespace alive until it is mapped and opened.
+struct Holder {
+    pid: Pid,
+    release: OwnedFd,
+}
+
+impl Holder {
+    fn new() -> Result<Self> {
+        let (hold, release) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        match sys::clone_into(Namespace::User.flag(), None)? {
+            Cloned::Child => {
+                drop(release);
+                let _ = rustix::io::read(&hold, &mut [0u8; 1]);
+                sys::exit(0)
+            }
+            Cloned::Parent(pid, _pidfd) => Ok(Self { pid, release }),
         }
-        Cloned::Parent(pid, _pidfd) => {
-            let mapped = map_holder(pid, uid, gid, ids);
-            drop(release);
-            let _ = sys::reap(pid.as_raw_nonzero().get(), 0);
-            mapped
-        }
+    }
+
+    /// Shows the owner on disk as the sandbox's user and nobody else as anybody.
+    fn map(self, uid: u32, gid: u32, ids: &Ids) -> Result<OwnedFd> {
+        let pid = self.pid.as_raw_nonzero();
+        let line = |inside: u32, outside: u32| format!("{inside} {outside} 1");
+        let write = |file: &str, line: String| {
+            std::fs::write(format!("/proc/{pid}/{file}"), line).map_err(errno)
+        };
+        write("uid_map", line(uid, ids.outer_uid))?;
+        write("gid_map", line(gid, ids.outer_gid))?;
+        let namespace = format!("/proc/{pid}/ns/user");
+        rustix::fs::open(namespace, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
     }
 }
 
-fn map_holder(pid: Pid, uid: u32, gid: u32, ids: &Ids) -> Result<OwnedFd> {
-    let pid = pid.as_raw_nonzero();
-    let line = |inside: u32, outside: u32| format!("{inside} {outside} 1");
-    std::fs::write(format!("/proc/{pid}/uid_map"), line(uid, ids.outer_uid)).map_err(errno)?;
-    std::fs::write(format!("/proc/{pid}/gid_map"), line(gid, ids.outer_gid)).map_err(errno)?;
-    let namespace = format!("/proc/{pid}/ns/user");
-    rustix::fs::open(namespace, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+impl Drop for Holder {
+    fn drop(&mut self) {
+        // It ends by itself when its pipe closes with this value, and is buried with the rest.
+        let _ = rustix::io::write(&self.release, b"r");
+    }
 }
 
 fn watch(control: &OwnedFd, pid: Pid, pidfd: &OwnedFd) -> Result<End> {

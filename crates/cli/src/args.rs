@@ -1,10 +1,20 @@
 //! What can be typed: flags and commands, exactly as given. What they mean is decided later.
 
+mod audit;
+mod execs;
+mod policy;
+mod tool;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use glovebox_model::{Bytes, Count, Cpus, HostPort, Millis, ProjectId};
+
+pub(crate) use audit::{AuditCommand, AuditVerb, ExportArgs, QueryArgs, TailArgs, VerifyArgs};
+pub(crate) use execs::{LogsArgs, PsArgs, ShowArgs};
+pub(crate) use policy::{CheckArgs, ExplainArgs, PolicyCommand, PolicyVerb};
+pub(crate) use tool::{CompletionsArgs, DoctorArgs, ManArgs};
 
 /// Runs any code, command or tool an agent asks for, in real isolation, and keeps a record.
 #[derive(Debug, Parser)]
@@ -13,6 +23,7 @@ use glovebox_model::{Bytes, Count, Cpus, HostPort, Millis, ProjectId};
   glovebox run -- python3 -c 'print(6*7)'       run a command on the current directory
   glovebox run --timeout 30s --json -- pytest   with a limit, and the record as JSON
   glovebox code python script.py                run code from a file or from standard input
+  glovebox ps --all                             what ran, newest first
   glovebox doctor                               what this host can enforce")]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -41,6 +52,14 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     Run(RunArgs),
     Code(CodeArgs),
+    Ps(PsArgs),
+    Show(ShowArgs),
+    Logs(LogsArgs),
+    Doctor(DoctorArgs),
+    Policy(PolicyCommand),
+    Audit(AuditCommand),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
 }
 
 /// Run a command in a sandbox
@@ -215,4 +234,15 @@ pub(crate) enum NetArg {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BackendArg {
     Native,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_contradicts_itself_nowhere() {
+        Cli::command().debug_assert();
+    }
 }

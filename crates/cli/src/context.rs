@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use glovebox_engine::{Engine, Keeper, Seat, Settings, host_facts};
 use glovebox_model::{Code, Correlation, Error, Result, SpaceId, Stage};
 use glovebox_policy::{Config, Surface};
-use glovebox_store::{StateDir, Store};
+use glovebox_store::StateDir;
 
 use crate::args::Global;
+use crate::records::Records;
 use crate::render;
 
 pub(crate) struct Context<'args> {
@@ -23,15 +24,26 @@ impl<'args> Context<'args> {
         StateDir::open(self.state_path()?)
     }
 
-    /// For commands that only read.
-    pub(crate) fn store(&self) -> Result<Store> {
-        Store::open(&self.state()?)
+    /// For commands that only read: nothing is made, and where nothing was ever run there is `None`.
+    pub(crate) fn records(&self) -> Result<Option<Records>> {
+        Records::open(&self.state_path()?)
+    }
+
+    /// For commands that need something to read.
+    pub(crate) fn some_records(&self) -> Result<Records> {
+        let path = self.state_path()?;
+        Records::open(&path)?.ok_or_else(|| {
+            Error::new(
+                Code::NotFound,
+                Stage::Parse,
+                format!("nothing is on record in `{}`", path.display()),
+            )
+            .hint("records are made by `glovebox run`; `--state-dir DIR` names another place")
+        })
     }
 
     pub(crate) fn engine_with_seat(&self, keeper: Keeper) -> Result<(Engine, Seat)> {
-        let (engine, seat) = Engine::open_with_seat(self.settings()?, keeper)?;
-        self.report_recovered(&engine);
-        Ok((engine, seat))
+        Engine::open_with_seat(self.settings()?, keeper)
     }
 
     pub(crate) fn settings(&self) -> Result<Settings> {
@@ -44,9 +56,12 @@ impl<'args> Context<'args> {
         })
     }
 
-    fn report_recovered(&self, engine: &Engine) {
-        let recovered = engine.recovered();
-        if recovered.is_empty() || self.global.quiet {
+    /// What an earlier crash had left and this command took down.
+    pub(crate) fn report_recovered(&self, engine: &Engine) {
+        let Some(recovered) = engine.recovered() else {
+            return;
+        };
+        if self.global.quiet {
             return;
         }
         for exec in &recovered.lost {
@@ -112,7 +127,8 @@ fn usual_config() -> Option<PathBuf> {
     Some(directory.join("glovebox/config.toml"))
 }
 
-fn read_config(path: &Path) -> std::io::Result<String> {
+/// Only a file that no stranger can have written.
+pub(crate) fn read_config(path: &Path) -> std::io::Result<String> {
     use std::io::Read;
     use std::os::unix::fs::MetadataExt;
     const LONGEST: u64 = 1 << 20;

@@ -11,7 +11,7 @@ impl Exit {
     pub(crate) const SUCCESS: Self = Self(0);
     pub(crate) const FAILURE: Self = Self(1);
     const USAGE: Self = Self(2);
-    const REFUSED: Self = Self(3);
+    pub(crate) const REFUSED: Self = Self(3);
     const TIMED_OUT: Self = Self(124);
     const OURS: Self = Self(125);
     const NOT_EXECUTABLE: Self = Self(126);

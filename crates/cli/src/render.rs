@@ -1,10 +1,12 @@
 //! How errors are said: what, where it stands, why, and last the way out.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
 use glovebox_model::Error;
 use serde::Serialize;
+
+use crate::paint::{Paint, Tone};
 
 /// On standard error, as text or as the same JSON that the API sends.
 pub(crate) fn error(error: &Error, json: bool) {
@@ -15,7 +17,7 @@ pub(crate) fn error(error: &Error, json: bool) {
     let text = if json {
         serde_json::to_string(&Envelope { error }).unwrap_or_default() + "\n"
     } else {
-        sentence(error, colour())
+        sentence(error, Paint::on(&std::io::stderr()))
     };
     // Nobody is left to tell when standard error is closed.
     let _ = std::io::stderr().write_all(text.as_bytes());
@@ -26,20 +28,9 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "note: {text}");
 }
 
-fn colour() -> bool {
-    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty())
-}
-
-fn sentence(error: &Error, colour: bool) -> String {
-    let paint = |code: &str, text: &str| {
-        if colour {
-            format!("\x1b[{code}m{text}\x1b[0m")
-        } else {
-            text.to_owned()
-        }
-    };
+pub(crate) fn sentence(error: &Error, paint: Paint) -> String {
     let mut text = String::new();
-    let head = paint("1;31", &format!("error[{}]", error.code));
+    let head = paint.apply(Tone::Error, &format!("error[{}]", error.code));
     let _ = writeln!(text, "{head}: {}", printable(&error.message));
     if let Some(rule) = &error.rule {
         let _ = writeln!(text, "  --> {}:{}", printable(&rule.file), rule.line);
@@ -51,20 +42,73 @@ fn sentence(error: &Error, colour: bool) -> String {
         text.push('\n');
     }
     for hint in &error.hints {
-        let _ = writeln!(text, "{}: {}", paint("36", "hint"), printable(hint));
+        let _ = writeln!(
+            text,
+            "{}: {}",
+            paint.apply(Tone::Hint, "hint"),
+            printable(hint)
+        );
     }
     text
 }
 
-/// Messages may quote what a stranger named: control characters must not reach a terminal.
+/// Messages may quote what a stranger named: nothing of it may steer a terminal, or show text in
+/// another order than it is in.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| {
-            if c.is_control() && c != '\n' {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
-        .collect()
+    let shown = |c: char| if steers(c) { '\u{fffd}' } else { c };
+    text.chars().map(shown).collect()
+}
+
+/// The same on one line.
+pub(crate) fn one_line(text: &str) -> String {
+    printable(text).replace('\n', "\u{2424}")
+}
+
+fn steers(c: char) -> bool {
+    match c {
+        '\n' => false,
+        // Marks, embeddings and isolates of bidirectional text; separators of lines; byte order.
+        '\u{61c}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}'
+        | '\u{feff}' => true,
+        c => c.is_control(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glovebox_model::{Code, Stage};
+
+    #[test]
+    fn an_error_says_what_where_why_and_last_the_way_out() {
+        let error = Error::new(Code::PolicyDenied, Stage::Resolve, "`pids` `9` is too many")
+            .caused_by("the settings allow `5`")
+            .at_rule("a.toml", 3)
+            .hint("ask for `5` or less");
+        let expected = "error[policy_denied]: `pids` `9` is too many
+  --> a.toml:3
+  caused by: the settings allow `5`
+
+hint: ask for `5` or less
+";
+        assert_eq!(sentence(&error, Paint::Plain), expected);
+        assert!(
+            sentence(&error, Paint::Colour).starts_with("\x1b[1;31merror[policy_denied]\x1b[0m:")
+        );
+    }
+
+    #[test]
+    fn what_a_stranger_named_cannot_steer_a_terminal() {
+        let hostile = "a\x1b[2Jb\u{9b}6n\u{202e}c\u{2066}d\re\x07\nf";
+        assert_eq!(
+            printable(hostile),
+            "a\u{fffd}[2Jb\u{fffd}6n\u{fffd}c\u{fffd}d\u{fffd}e\u{fffd}\nf"
+        );
+        assert!(!one_line(hostile).contains('\n'));
+        assert_eq!(printable("zażółć\u{200d} – ok"), "zażółć\u{200d} – ok");
+    }
 }

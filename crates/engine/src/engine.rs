@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use glovebox_backend::{
     Cancel, Native, Order, Prepared, Sink, Spec, ToolchainLink, ToolchainMount, Tree,
@@ -16,7 +17,7 @@ use glovebox_workspace::{Dir, ExecFiles, Layout, Project};
 
 use crate::Keeper;
 use crate::environment;
-use crate::leftovers::{self, Leftovers};
+use crate::leftovers;
 use crate::path::{self, Draft};
 use crate::recovery::{self, Recovered};
 use crate::settings::ToolchainSettings;
@@ -34,14 +35,14 @@ pub struct Io<'io> {
 #[derive(Debug)]
 pub struct Engine {
     state: StateDir,
-    store: Store,
     owner: Owner,
+    /// Opened when it is first needed: a sandbox is built meanwhile.
+    store: OnceLock<(Store, Recovered)>,
     layout: Layout,
     config: Config,
     host: HostFacts,
     surface: Surface,
     homes: Vec<PathBuf>,
-    recovered: Recovered,
 }
 
 /// How an engine is set up.
@@ -59,12 +60,9 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Seat {
     native: Native,
-    /// Dropped last: the note stays until what it names is gone.
-    leftovers: Leftovers,
 }
 
 impl Engine {
-    /// Opens the state directory and takes down what a crash left in it.
     pub fn open(settings: Settings) -> Result<Self> {
         let owner = Owner::claim(&settings.state)?;
         Self::open_as(settings, owner)
@@ -80,18 +78,10 @@ impl Engine {
     fn reserve(state: &StateDir, owner: &Owner, keeper: Keeper) -> Result<Seat> {
         let mut native = Native::new(keeper);
         let name = leftovers::group_name(state, owner.id());
-        let places = native.group_places(&name);
-        let leftovers = Leftovers::note(state, owner.id(), &places).map_err(|error| {
-            Error::new(
-                Code::StoreUnavailable,
-                Stage::Open,
-                "cannot write to the state directory",
-            )
-            .caused_by(error)
-        })?;
+        leftovers::note(owner, &native.group_places(&name))?;
         native.reserve(&name)?;
         stage::reached("reserve");
-        Ok(Seat { native, leftovers })
+        Ok(Seat { native })
     }
 
     fn open_as(settings: Settings, owner: Owner) -> Result<Self> {
@@ -102,8 +92,6 @@ impl Engine {
             host,
             homes,
         } = settings;
-        let store = Store::open(&state)?;
-        let recovered = recovery::recover(&state, &store, &owner)?;
         let root = Dir::open_trusted(state.path()).map_err(|error| {
             Error::new(
                 Code::StoreUnavailable,
@@ -113,30 +101,36 @@ impl Engine {
             .caused_by(error)
         })?;
         let layout = Layout::open(root)?;
+        let store = OnceLock::new();
         Ok(Self {
             state,
-            store,
             owner,
+            store,
             layout,
             config,
             host,
             surface,
             homes,
-            recovered,
         })
     }
 
-    pub fn store(&self) -> &Store {
-        &self.store
+    /// Takes down what a crash left before anything else is written.
+    pub fn store(&self) -> Result<&Store> {
+        if let Some((store, _)) = self.store.get() {
+            return Ok(store);
+        }
+        let store = Store::open(&self.state)?;
+        let recovered = recovery::recover(&self.state, &store, &self.owner)?;
+        Ok(&self.store.get_or_init(|| (store, recovered)).0)
     }
 
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// What this start found of an earlier crash.
-    pub fn recovered(&self) -> &Recovered {
-        &self.recovered
+    /// What this start found of an earlier crash, once the store is open.
+    pub fn recovered(&self) -> Option<&Recovered> {
+        self.store.get().map(|(_, recovered)| recovered)
     }
 
     /// Policy's answer to a call, without running anything.
@@ -204,20 +198,19 @@ impl Engine {
         files: &ExecFiles,
         io: Io<'_>,
     ) -> Result<Exec> {
-        let Seat { native, leftovers } = seat;
         let sandbox_id = SandboxId::from_random(path::random()?);
         let order = order(draft, toolchains, approved.assessed());
         let assessed = approved.assessed();
         let work = project
             .work()
             .filter(|_| assessed.profile().workspace != Access::None);
-        let sandbox = self.build(native, &sandbox_id, assessed, toolchains, work, files)?;
+        let sandbox = self.build(seat.native, &sandbox_id, assessed, toolchains, work, files)?;
         let mut record = draft.planned(assessed, sandbox_id);
         record.backend = Some(BackendName::Native);
         let streams = path::Streams::new(files, &assessed.profile().limits)?;
         // The sandbox is being built while the intent is written; nothing starts before it is.
         stage::reached("build");
-        let opened = path::open(&self.store, &self.owner, approved, record)?;
+        let opened = path::open(self.store()?, &self.owner, approved, record)?;
         stage::reached("open");
         let lease = path::admit(opened, sandbox);
         stage::reached("admit");
@@ -226,12 +219,11 @@ impl Engine {
             explain_start(error, &order, toolchains, host);
         }
         stage::reached("run");
-        drop(leftovers);
         let captured = path::collect(exited, files);
         stage::reached("collect");
         let judged = path::judge(captured);
         stage::reached("judge");
-        let closed = path::close(&self.store, judged, files);
+        let closed = path::close(self.store()?, judged, files);
         stage::reached("close");
         closed
     }
@@ -316,7 +308,7 @@ impl Engine {
         let mut record = draft.record(Status::PolicyDenied);
         record.ended_at = Some(jiff::Timestamp::now());
         record.error = Some(error.of_exec(draft.exec_id.clone()));
-        self.store.refuse(record)
+        self.store()?.refuse(record)
     }
 }
 

@@ -1,60 +1,36 @@
-//! What a run makes on the host outside its workspace, written down before it is made, so that
-//! whoever finds a dead owner can take it away. One file per owner in the state directory's `run`.
+//! What a run makes on the host outside its workspace: control groups. They are noted in the owner's
+//! file before they are made, so that whoever finds the owner dead can take them away.
 
 use std::ffi::OsStr;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use glovebox_cage::cgroup;
-use glovebox_store::StateDir;
+use glovebox_model::Result;
+use glovebox_store::{DeadOwner, Owner, StateDir};
 
-/// Removed when the run is over and everything in it is gone.
-#[derive(Debug)]
-pub(crate) struct Leftovers {
-    file: PathBuf,
+pub(crate) fn note(owner: &Owner, groups: &[PathBuf]) -> Result<()> {
+    groups
+        .iter()
+        .try_for_each(|group| owner.note(group.as_os_str().as_bytes()))
 }
 
-impl Leftovers {
-    /// A killed process loses nothing that it wrote; a crashed machine has no control groups left.
-    /// So no sync is needed.
-    pub(crate) fn note(state: &StateDir, owner: &str, groups: &[PathBuf]) -> io::Result<Self> {
-        let file = state.run().join(owner);
-        let mut text = Vec::new();
-        for group in groups {
-            text.extend_from_slice(group.as_os_str().as_bytes());
-            text.push(b'\n');
-        }
-        std::fs::write(&file, text)?;
-        Ok(Self { file })
-    }
-}
-
-impl Drop for Leftovers {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.file);
-    }
-}
-
-/// Takes down what a dead owner noted. Returns the groups that were really still there.
-pub(crate) fn clear(state: &StateDir, owner: &str) -> io::Result<Vec<PathBuf>> {
-    let file = state.run().join(owner);
-    let text = match std::fs::read(&file) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        other => other?,
-    };
+/// Takes down what a dead owner noted. Returns the groups that were really still there, or `None`
+/// when something could not be taken down.
+pub(crate) fn clear(state: &StateDir, dead: &DeadOwner) -> Result<Option<Vec<PathBuf>>> {
     let mut cleared = Vec::new();
-    for line in text
-        .split(|byte| *byte == b'\n')
-        .filter(|line| !line.is_empty())
-    {
-        let group = Path::new(OsStr::from_bytes(line));
-        if is_ours(state, owner, group) && cgroup::clear(group)? {
-            cleared.push(group.to_owned());
+    for line in dead.notes()? {
+        let group = Path::new(OsStr::from_bytes(&line));
+        if !is_ours(state, dead.id(), group) {
+            continue;
+        }
+        match cgroup::clear(group) {
+            Ok(true) => cleared.push(group.to_owned()),
+            Ok(false) => {}
+            Err(_) => return Ok(None),
         }
     }
-    std::fs::remove_file(file)?;
-    Ok(cleared)
+    Ok(Some(cleared))
 }
 
 /// The name that a run's groups have, in any hierarchy.
@@ -69,4 +45,25 @@ fn is_ours(state: &StateDir, owner: &str, group: &Path) -> bool {
         && !group
             .components()
             .any(|part| part == std::path::Component::ParentDir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_groups_of_that_very_owner_are_taken_down() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::open(dir.path()).unwrap();
+        let name = group_name(&state, "0123456789abcdef");
+        let ours = |path: String| is_ours(&state, "0123456789abcdef", Path::new(&path));
+        assert!(ours(format!("/sys/fs/cgroup/memory/a/{name}")));
+        assert!(!ours(format!("/tmp/{name}")));
+        assert!(!ours(format!("/sys/fs/cgroup/../../tmp/{name}")));
+        assert!(!ours("/sys/fs/cgroup/memory/system.slice".to_owned()));
+        assert!(!ours(format!(
+            "/sys/fs/cgroup/{}",
+            group_name(&state, "other")
+        )));
+    }
 }

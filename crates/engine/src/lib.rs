@@ -11,6 +11,7 @@ mod settings;
 mod stage;
 
 pub use engine::{Engine, Io, Seat, Settings};
+pub use glovebox_backend::probe;
 pub use glovebox_backend::{Cancel, Canceler, Sink, Stream};
 pub use glovebox_cage::Handle as Keeper;
 pub use recovery::Recovered;

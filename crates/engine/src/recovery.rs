@@ -17,21 +17,15 @@ pub struct Recovered {
     pub groups: Vec<PathBuf>,
 }
 
-impl Recovered {
-    pub fn is_empty(&self) -> bool {
-        self.lost.is_empty() && self.groups.is_empty()
-    }
-}
-
 pub(crate) fn recover(state: &StateDir, store: &Store, own: &Owner) -> Result<Recovered> {
     let mut recovered = Recovered::default();
     for dead in dead_owners(state, Some(own))? {
-        match leftovers::clear(state, dead.id()) {
-            Ok(groups) => recovered.groups.extend(groups),
-            // Left for the next start, rows and all: they stay `running` as long as something of
-            // them may still run.
-            Err(_) => continue,
-        }
+        // Left for the next start, rows and all: they stay `running` as long as something of them
+        // may still run.
+        let Some(groups) = leftovers::clear(state, &dead)? else {
+            continue;
+        };
+        recovered.groups.extend(groups);
         recovered.lost.extend(store.recover(dead.id())?);
         dead.settle()?;
     }

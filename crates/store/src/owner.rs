@@ -2,7 +2,7 @@
 //! on its file, whatever its pid says. The kernel drops the lock when the process ends in any way.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::PathBuf;
 
 use glovebox_model::Result;
@@ -14,6 +14,8 @@ use crate::failure::{Doing, internal};
 use crate::state_dir::{StateDir, random_hex};
 
 const UNFINISHED: &str = ".new-";
+/// Far more than any process has to say.
+const NOTES_MAX: u64 = 1 << 20;
 
 /// This process in one state directory. Dropping it gives the identity up.
 ///
@@ -23,7 +25,7 @@ const UNFINISHED: &str = ".new-";
 pub struct Owner {
     id: String,
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 /// For a person who looks into the file; liveness is decided by the lock alone.
@@ -44,11 +46,7 @@ impl Owner {
             let made = place(&unfinished, &path);
             match made {
                 Ok(Some(lock)) => {
-                    return Ok(Self {
-                        id,
-                        path,
-                        _lock: lock,
-                    });
+                    return Ok(Self { id, path, lock });
                 }
                 Ok(None) => {}
                 Err(error) => {
@@ -62,6 +60,16 @@ impl Owner {
 
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Writes down, for whoever finds this process dead, what it is about to make outside the state
+    /// directory. A killed process loses nothing that it wrote, so no sync is needed.
+    pub fn note(&self, line: &[u8]) -> Result<()> {
+        let mut text = line.to_vec();
+        text.push(b'\n');
+        (&self.lock)
+            .write_all(&text)
+            .doing("write down what may be left")
     }
 }
 
@@ -89,7 +97,9 @@ fn place(unfinished: &PathBuf, path: &PathBuf) -> io::Result<Option<File>> {
         started_ticks: started_ticks(),
         boot_id: boot_id(),
     };
-    file.write_all(&serde_json::to_vec(&identity)?)?;
+    let mut identity = serde_json::to_vec(&identity)?;
+    identity.push(b'\n');
+    file.write_all(&identity)?;
     match fs::rename(unfinished, path) {
         Ok(()) => Ok(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -115,12 +125,30 @@ fn boot_id() -> Option<String> {
 pub struct DeadOwner {
     id: String,
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl DeadOwner {
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// The lines that it noted; a last one that was cut off is left out.
+    pub fn notes(&self) -> Result<Vec<Vec<u8>>> {
+        let mut text = Vec::new();
+        (&self.lock).rewind().doing("read what may be left")?;
+        (&self.lock)
+            .take(NOTES_MAX)
+            .read_to_end(&mut text)
+            .doing("read what may be left")?;
+        let whole = text
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |end| end + 1);
+        let lines = text[..whole]
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty());
+        Ok(lines.skip(1).map(<[u8]>::to_vec).collect())
     }
 
     /// Forgets the owner, after everything it left was settled. Dropping the value instead leaves
@@ -151,7 +179,7 @@ pub fn dead_owners(state: &StateDir, except: Option<&Owner>) -> Result<Vec<DeadO
             dead.push(DeadOwner {
                 id: name.to_owned(),
                 path,
-                _lock: lock,
+                lock,
             });
         }
     }
@@ -200,6 +228,28 @@ mod tests {
         assert!(!content.contains("null"), "{content}");
         drop(owner);
         assert_eq!(fs::read_dir(state.owners()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn notes_survive_their_owner() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::open(dir.path()).unwrap();
+        let owner = Owner::claim(&state).unwrap();
+        owner.note(b"/one").unwrap();
+        owner.note(b"/two\xff").unwrap();
+        let copy = state.owners().join("00000000000000aa");
+        fs::copy(state.owners().join(owner.id()), &copy).unwrap();
+        fs::OpenOptions::new()
+            .append(true)
+            .open(&copy)
+            .unwrap()
+            .write_all(b"/cut")
+            .unwrap();
+        let dead = dead_owners(&state, Some(&owner)).unwrap();
+        assert_eq!(
+            dead[0].notes().unwrap(),
+            [b"/one".to_vec(), b"/two\xff".to_vec()]
+        );
     }
 
     #[test]

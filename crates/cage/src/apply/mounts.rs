@@ -122,57 +122,55 @@ impl Workbench<'_> {
         rustix::fs::openat2(self.root()?, relative, flags, Mode::empty(), beneath)
     }
 
-    /// The directory that holds `path`, made if it is not there, and the last name.
-    fn parent<'path>(&self, path: &'path CStr) -> Result<(OwnedFd, &'path [u8])> {
-        let relative = below(path);
-        let (parents, name) = match relative.iter().rposition(|byte| *byte == b'/') {
-            Some(slash) => (&relative[..slash], &relative[slash + 1..]),
-            None => (&b""[..], relative),
-        };
-        let mut directory = rustix::io::fcntl_dupfd_cloexec(self.root()?, 0)?;
-        for component in parents
-            .split(|byte| *byte == b'/')
-            .filter(|part| !part.is_empty())
-        {
-            make_directory(&directory, component, 0o755)?;
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-            directory = rustix::fs::openat2(&directory, component, flags, Mode::empty(), beneath)?;
+    /// Makes something at `path`, and the directories above it if they are missing. What is made
+    /// is only ever reached again through `place`, which follows no link.
+    fn make(&self, path: &CStr, make: impl Fn(BorrowedFd<'_>, &[u8]) -> Result<()>) -> Result<()> {
+        let (root, relative) = (self.root()?, below(path));
+        match make(root, relative) {
+            Err(Errno::NOENT) => {}
+            other => return other,
         }
-        Ok((directory, name))
+        for (slash, _) in relative
+            .iter()
+            .enumerate()
+            .filter(|(_, byte)| **byte == b'/')
+        {
+            make_directory(root, &relative[..slash], 0o755)?;
+        }
+        make(root, relative)
     }
 
     pub(super) fn directory(&self, path: &CStr, mode: u32) -> Result<()> {
-        let (parent, name) = self.parent(path)?;
-        make_directory(&parent, name, mode)
+        self.make(path, |root, relative| make_directory(root, relative, mode))
     }
 
     pub(super) fn symlink(&self, path: &CStr, target: &CStr) -> Result<()> {
-        let (parent, name) = self.parent(path)?;
-        rustix::fs::symlinkat(target, parent, name)
+        self.make(path, |root, relative| {
+            rustix::fs::symlinkat(target, root, relative)
+        })
     }
 
     pub(super) fn file(&self, path: &CStr, mode: u32, content: &[u8]) -> Result<()> {
-        let (parent, name) = self.parent(path)?;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(parent, name, flags, Mode::from_raw_mode(mode))?;
-        let mut rest = content;
-        while !rest.is_empty() {
-            let written = rustix::io::write(&file, rest)?;
-            rest = &rest[written..];
-        }
-        Ok(())
+        self.make(path, |root, relative| {
+            let file = rustix::fs::openat(root, relative, flags, Mode::from_raw_mode(mode))?;
+            let mut rest = content;
+            while !rest.is_empty() {
+                let written = rustix::io::write(&file, rest)?;
+                rest = &rest[written..];
+            }
+            Ok(())
+        })
     }
 
     pub(super) fn mount(&mut self, target: &CStr, attributes: &[Attribute]) -> Result<()> {
         let tree = self.sources.pop_front().ok_or(Errno::BADF)?;
         sys::set_mount_attributes(tree.as_fd(), attribute_bits(attributes), None)?;
-        let (parent, name) = self.parent(target)?;
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&tree)?.st_mode);
         if kind == FileType::Directory {
-            make_directory(&parent, name, 0o755)?;
+            self.directory(target, 0o755)?;
         } else {
-            make_file(&parent, name)?;
+            self.make(target, |root, relative| make_file(root, relative))?;
         }
         self.attach(&tree, target)
     }

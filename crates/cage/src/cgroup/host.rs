@@ -36,9 +36,8 @@ const WANTED: [&str; 4] = ["memory", "pids", "cpu", "cpuacct"];
 impl Host {
     /// Looks; `Err` says in words why there is nothing to use.
     pub fn detect() -> Result<Self, String> {
-        let read = |path: &str| {
-            std::fs::read_to_string(path).map_err(|error| format!("cannot read {path}: {error}"))
-        };
+        let read =
+            |path: &str| read_at_once(path).map_err(|error| format!("cannot read {path}: {error}"));
         let own = read("/proc/self/cgroup")?;
         let mounts = read("/proc/self/mountinfo")?;
         Self::find(&own, &mounts)
@@ -87,6 +86,14 @@ impl Host {
             Controllers::V2 { place, .. } => vec![place.clone()],
         }
     }
+}
+
+/// Files of /proc have no size to go by: with room from the start one call reads all.
+fn read_at_once(path: &str) -> std::io::Result<String> {
+    use std::io::Read;
+    let mut text = String::with_capacity(64 << 10);
+    std::fs::File::open(path)?.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 fn writable(path: &Path) -> bool {

@@ -38,7 +38,8 @@ pub(crate) fn execute(global: &Global, options: RunOptions, program: Program) ->
         )
         .caused_by(errno)
     })?;
-    let (engine, seat) = Context::new(global).engine_with_seat(keeper)?;
+    let context = Context::new(global);
+    let (engine, seat) = context.engine_with_seat(keeper)?;
     let (cancel, canceler) = interrupt::listen()?;
     let record = if global.json {
         let io = Io {
@@ -59,6 +60,7 @@ pub(crate) fn execute(global: &Global, options: RunOptions, program: Program) ->
     if let Some(file) = report {
         write_report(&file, &record)?;
     }
+    context.report_recovered(&engine);
     tell(global, &record);
     Ok(Exit::of_record(&record))
 }
@@ -116,7 +118,7 @@ pub(super) fn argument(word: OsString) -> Result<ByteString> {
     ByteString::new(word.into_vec()).ok_or_else(|| invalid("an argument holds a NUL byte"))
 }
 
-fn call(options: RunOptions, program: Program) -> Result<Call> {
+pub(super) fn call(options: RunOptions, program: Program) -> Result<Call> {
     let overrides = overrides(&options);
     let workspace = match (options.project, options.scratch) {
         (Some(id), _) => WorkspaceRef::Project(id),

@@ -1,5 +1,15 @@
 //! One file per command.
 
+pub(crate) mod audit;
 pub(crate) mod code;
+pub(crate) mod completions;
+pub(crate) mod doctor;
 mod execute;
+pub(crate) mod logs;
+pub(crate) mod man;
+pub(crate) mod policy;
+pub(crate) mod ps;
 pub(crate) mod run;
+#[cfg(test)]
+mod sample;
+pub(crate) mod show;

@@ -1,0 +1,244 @@
+//! `glovebox audit verify`.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use glovebox_model::{Code, Error, Result, Stage};
+use glovebox_store::{
+    Checkpoint, Expectations, Problem, Verification, parse_receipt, verify_export,
+};
+use serde::Serialize;
+
+use crate::args::{Global, VerifyArgs};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::human::count;
+use crate::paint::{Paint, Tone};
+use crate::render::one_line;
+use crate::stdout;
+
+/// As many as a person reads; `--json` has all.
+const SHOWN_MOST: usize = 20;
+
+#[derive(Debug, Serialize)]
+struct Answer<'v> {
+    sound: bool,
+    #[serde(flatten)]
+    verification: &'v Verification,
+}
+
+pub(crate) fn run(global: &Global, args: VerifyArgs) -> Result<Exit> {
+    let expectations = expectations(&args)?;
+    let verification = match &args.export {
+        Some(file) => verify_export(reader(file)?, &expectations)?,
+        None => verify_here(global, &expectations)?,
+    };
+    let sound = verification.is_sound();
+    if global.json {
+        stdout::json(&Answer {
+            sound,
+            verification: &verification,
+        })?;
+    } else if !global.quiet || !sound {
+        stdout::text(&text(&verification, Paint::on(&std::io::stdout())))?;
+    }
+    Ok(if sound { Exit::SUCCESS } else { Exit::FAILURE })
+}
+
+fn expectations(args: &VerifyArgs) -> Result<Expectations> {
+    Ok(Expectations {
+        receipts: args
+            .receipt
+            .iter()
+            .map(|text| parse_receipt(text))
+            .collect::<Result<_>>()?,
+        checkpoint: args.checkpoint.as_deref().map(checkpoint).transpose()?,
+        public_key: args.public_key.clone(),
+    })
+}
+
+fn verify_here(global: &Global, expectations: &Expectations) -> Result<Verification> {
+    let context = Context::new(global);
+    if let Some(records) = context.records()? {
+        return records.store().verify(records.space(), expectations);
+    }
+    Ok(missing(&context.state_path()?, expectations))
+}
+
+/// Without a database. Nothing was ever written, unless something outside of it says otherwise.
+fn missing(state: &Path, expectations: &Expectations) -> Verification {
+    let mut problems = Vec::new();
+    let mut problem = |seq, what: &str| {
+        let what = what.to_owned();
+        problems.push(Problem { seq, what });
+    };
+    if state.join("ledger.key").exists() {
+        problem(None, "the ledger's key is there and its database is gone");
+    }
+    for receipt in &expectations.receipts {
+        problem(
+            Some(receipt.seq),
+            "a receipt names this entry, and there is no ledger",
+        );
+    }
+    if let Some(checkpoint) = expectations.checkpoint.as_ref().filter(|it| it.seq > 0) {
+        let seq = Some(checkpoint.seq);
+        problem(
+            seq,
+            "the outside checkpoint names this entry, and there is no ledger",
+        );
+    }
+    Verification {
+        entries: 0,
+        head: None,
+        problems,
+    }
+}
+
+fn text(verification: &Verification, paint: Paint) -> String {
+    let entries = count(verification.entries, "entry", "entries");
+    let problems = &verification.problems;
+    if problems.is_empty() {
+        let good = paint.apply(Tone::Good, "sound");
+        return match &verification.head {
+            Some(head) => format!(
+                "{good}: {entries}, the last is {}:{}\n",
+                head.seq, head.hash
+            ),
+            None => format!("{good}: the ledger is empty\n"),
+        };
+    }
+    let bad = paint.apply(Tone::Error, "tampered");
+    let found = count(problems.len() as u64, "problem", "problems");
+    let mut text = format!("{bad}: {found} in a ledger of {entries}\n");
+    for Problem { seq, what } in problems.iter().take(SHOWN_MOST) {
+        let place = seq.map_or("the ledger".to_owned(), |seq| format!("entry {seq}"));
+        let _ = writeln!(text, "  {place}: {}", one_line(what));
+    }
+    if problems.len() > SHOWN_MOST {
+        let more = problems.len() - SHOWN_MOST;
+        let _ = writeln!(text, "  and {more} more: `--json` has all");
+    }
+    text
+}
+
+fn unreadable(what: &str, file: &Path) -> Error {
+    let shown = file.display();
+    Error::new(
+        Code::InvalidArgument,
+        Stage::Parse,
+        format!("cannot read the {what} `{shown}`"),
+    )
+}
+
+fn reader(file: &Path) -> Result<Box<dyn BufRead>> {
+    if file == Path::new("-") {
+        return Ok(Box::new(BufReader::new(std::io::stdin())));
+    }
+    let opened = File::open(file).map_err(|error| unreadable("export", file).caused_by(error))?;
+    Ok(Box::new(BufReader::new(opened)))
+}
+
+/// The last line of a file: a checkpoint by itself, or that of an export.
+fn checkpoint(file: &Path) -> Result<Checkpoint> {
+    const END: u64 = 64 << 10;
+    let failed = |error: std::io::Error| unreadable("checkpoint", file).caused_by(error);
+    let mut opened = File::open(file).map_err(failed)?;
+    let length = opened.metadata().map_err(failed)?.len();
+    std::io::Seek::seek(
+        &mut opened,
+        std::io::SeekFrom::Start(length.saturating_sub(END)),
+    )
+    .map_err(failed)?;
+    let mut end = Vec::new();
+    opened.take(END).read_to_end(&mut end).map_err(failed)?;
+    let last = end
+        .trim_ascii_end()
+        .rsplit(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    serde_json::from_slice(last).map_err(|error| {
+        let shown = file.display();
+        Error::new(
+            Code::InvalidArgument,
+            Stage::Parse,
+            format!("`{shown}` does not end with a checkpoint"),
+        )
+        .caused_by(error)
+        .hint("an export ends with one: `glovebox audit export --output FILE`")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glovebox_model::ReceiptRef;
+
+    fn receipt(seq: u64) -> ReceiptRef {
+        ReceiptRef {
+            seq,
+            hash: "cd".repeat(32),
+        }
+    }
+
+    #[test]
+    fn a_sound_ledger_is_one_line_with_its_receipt() {
+        let mut verification = Verification {
+            entries: 1,
+            head: Some(receipt(1)),
+            problems: Vec::new(),
+        };
+        let hash = "cd".repeat(32);
+        let expected = format!("sound: 1 entry, the last is 1:{hash}\n");
+        assert_eq!(text(&verification, Paint::Plain), expected);
+        verification.entries = 0;
+        verification.head = None;
+        assert_eq!(
+            text(&verification, Paint::Plain),
+            "sound: the ledger is empty\n"
+        );
+    }
+
+    #[test]
+    fn each_problem_says_where_and_many_are_counted() {
+        let mut verification = Verification {
+            entries: 3,
+            head: Some(receipt(3)),
+            problems: vec![
+                Problem {
+                    seq: Some(2),
+                    what: "entry was edited\x1b[2J".to_owned(),
+                },
+                Problem {
+                    seq: None,
+                    what: "cut".to_owned(),
+                },
+            ],
+        };
+        assert_eq!(
+            text(&verification, Paint::Plain),
+            "tampered: 2 problems in a ledger of 3 entries\n  \
+             entry 2: entry was edited\u{fffd}[2J\n  the ledger: cut\n"
+        );
+        verification.problems = vec![verification.problems[1].clone(); 25];
+        let shown = text(&verification, Paint::Plain);
+        assert_eq!(shown.lines().count(), 22);
+        assert!(shown.ends_with("and 5 more: `--json` has all\n"), "{shown}");
+    }
+
+    #[test]
+    fn a_ledger_that_should_be_there_is_missed() {
+        let place = tempfile::tempdir().unwrap();
+        let nothing = Expectations::default();
+        assert!(missing(place.path(), &nothing).is_sound());
+        let known = Expectations {
+            receipts: vec![receipt(5)],
+            ..Expectations::default()
+        };
+        assert_eq!(missing(place.path(), &known).problems[0].seq, Some(5));
+        std::fs::write(place.path().join("ledger.key"), "").unwrap();
+        assert!(!missing(place.path(), &nothing).is_sound());
+    }
+}

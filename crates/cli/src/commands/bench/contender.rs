@@ -1,0 +1,162 @@
+//! Everything that is measured, in the order of the table.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use glovebox_model::{Code, Error, Result, Stage as PathStage};
+use serde::Serialize;
+
+use super::command::{Environment, Invocation};
+use super::interrupt::Interrupt;
+use super::native::{self, Limiter};
+use super::peer::{Absent, Found, Peer};
+use super::stage::{Payload, Stage};
+
+/// What a row stands for when rows are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Role {
+    /// The program itself, without any sandbox.
+    Baseline,
+    /// The start of our own command.
+    Start,
+    /// The native sandbox alone.
+    Native,
+    /// The same with a control group.
+    NativeGroup,
+    /// `glovebox run`, from shell to shell, ledger durable.
+    Run,
+    Peer(Peer),
+}
+
+#[derive(Debug)]
+pub(super) struct Contender {
+    pub(super) role: Role,
+    pub(super) payload: Payload,
+    action: Action,
+}
+
+#[derive(Debug)]
+enum Action {
+    Command(Invocation),
+    Native(Limiter),
+}
+
+impl Contender {
+    fn command(role: Role, payload: Payload, invocation: Invocation) -> Self {
+        let action = Action::Command(invocation);
+        Self {
+            role,
+            payload,
+            action,
+        }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        match self.role {
+            Role::Baseline => "vfork+exec",
+            Role::Start => "glovebox --version",
+            Role::Native => "native",
+            Role::NativeGroup => "native + cgroup",
+            Role::Run => "glovebox run",
+            Role::Peer(peer) => peer.name(),
+        }
+    }
+
+    pub(super) fn what(&self) -> &'static str {
+        match self.role {
+            Role::Baseline => "the program itself, no sandbox",
+            Role::Start => "what our own command costs before it does anything",
+            Role::Native => "engine side: keeper ready, plan sent, until nothing is left; limits supervised",
+            Role::NativeGroup => "the same with its control groups made, entered and removed",
+            Role::Run => "whole command, ledger durable, limits by control group where there is one",
+            Role::Peer(peer) => peer.what(),
+        }
+    }
+
+    /// What a reader can type; empty for what happens inside this process.
+    pub(super) fn argv(&self) -> Vec<String> {
+        match &self.action {
+            Action::Native(_) => Vec::new(),
+            Action::Command(invocation) => invocation
+                .argv
+                .iter()
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect(),
+        }
+    }
+
+    pub(super) fn invocation(&self) -> Option<&Invocation> {
+        match &self.action {
+            Action::Native(_) => None,
+            Action::Command(invocation) => Some(invocation),
+        }
+    }
+
+    pub(super) fn measure(&self, stage: &Stage, interrupt: &Interrupt) -> Result<Duration> {
+        match &self.action {
+            Action::Command(invocation) => invocation.measure(interrupt),
+            Action::Native(limiter) => native::measure(stage, *limiter, self.payload, interrupt),
+        }
+    }
+}
+
+/// All that take part, and the peers that cannot.
+pub(super) fn gather(
+    stage: &Stage,
+    peers: &[Peer],
+    interrupt: &Interrupt,
+) -> Result<(Vec<Contender>, Vec<Absent>)> {
+    let own = std::env::current_exe().map_err(|error| {
+        let message = "cannot find this very program to measure it";
+        Error::new(Code::Internal, PathStage::Parse, message).caused_by(error)
+    })?;
+    let (mut contenders, mut absent) = (Vec::new(), Vec::new());
+    for payload in Payload::ALL.into_iter().filter(|it| it.is_here()) {
+        contenders.extend(ours(&own.clone().into_os_string(), stage, payload));
+        for peer in peers {
+            match peer.find(stage, payload, interrupt)? {
+                Found::Ready(invocation) => {
+                    contenders.push(Contender::command(Role::Peer(*peer), payload, invocation));
+                }
+                Found::Absent(missing) if payload == Payload::True => absent.push(missing),
+                Found::Absent(_) | Found::Silent => {}
+            }
+        }
+    }
+    Ok((contenders, absent))
+}
+
+fn ours(own: &OsString, stage: &Stage, payload: Payload) -> Vec<Contender> {
+    let invocation = |argv: Vec<OsString>, expected| Invocation {
+        argv,
+        expected,
+        environment: Environment::Empty,
+        directory: stage.work(),
+        inherited: None,
+    };
+    let plain: Vec<OsString> = payload.argv().into_iter().map(OsString::from).collect();
+    let baseline = invocation(plain.clone(), payload.expected());
+    let mut whole: Vec<OsString> = vec![own.clone(), "--state-dir".into(), stage.state().into()];
+    whole.extend(["--quiet", "run", "--"].map(OsString::from));
+    whole.extend(plain);
+    let native = |role, limiter| Contender {
+        role,
+        payload,
+        action: Action::Native(limiter),
+    };
+    let mut found = vec![
+        Contender::command(Role::Baseline, payload, baseline),
+        native(Role::Native, Limiter::Supervised),
+    ];
+    if payload == Payload::True {
+        found.push(native(Role::NativeGroup, Limiter::ControlGroup));
+        let version = invocation(vec![own.clone(), "--version".into()], VERSION);
+        found.push(Contender::command(Role::Start, payload, version));
+    }
+    let whole = invocation(whole, payload.expected());
+    found.push(Contender::command(Role::Run, payload, whole));
+    found
+}
+
+const VERSION: &str = concat!("glovebox ", env!("CARGO_PKG_VERSION"), "\n");

@@ -1,0 +1,117 @@
+//! The native sandbox alone: no command to start, no ledger to write.
+
+use std::time::{Duration, Instant};
+
+use glovebox_backend::{Ending, Native, Order, Spec, Tree};
+use glovebox_engine::{Keeper, Sink, Stream};
+use glovebox_model::{Access, ByteString, Code, Error, Result, SandboxId, Stage as PathStage};
+use glovebox_workspace::Dir;
+
+use super::interrupt::Interrupt;
+use super::process;
+use super::stage::{ENVIRONMENT, Payload, Stage};
+
+/// How memory, processes and processors are limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Limiter {
+    /// Watched and by resource limits: no control group is made.
+    Supervised,
+    /// By a control group, made, entered and removed within the measured time.
+    ControlGroup,
+}
+
+/// A long settling keeper would be measured as a slow sandbox.
+const SETTLING: Duration = Duration::from_secs(2);
+
+/// From the moment the engine has a keeper until nothing of the sandbox is left.
+pub(super) fn measure(
+    stage: &Stage,
+    limiter: Limiter,
+    payload: Payload,
+    interrupt: &Interrupt,
+) -> Result<Duration> {
+    let keeper = Keeper::fork().map_err(|errno| failed(&errno))?;
+    settle(&keeper)?;
+    let group = format!("glovebox-bench-{}", keeper.keeper_pid());
+    let (work, artifacts) = (directory(&stage.work())?, directory(&stage.artifacts())?);
+    let spec = Spec {
+        sandbox_id: SandboxId::from_random([0; 16]),
+        profile: stage.profile(),
+        work: Some(tree(&work)),
+        inputs: None,
+        artifacts: tree(&artifacts),
+        toolchains: Vec::new(),
+        links: Vec::new(),
+    };
+    let order = order(payload);
+    let mut output = Output::default();
+    let mut native = Native::new(keeper);
+
+    let started = Instant::now();
+    if limiter == Limiter::ControlGroup {
+        native.reserve(&group)?;
+    }
+    let prepared = native.open(&spec, &stage.state())?;
+    let (profile, cancel) = (stage.profile(), interrupt.cancel());
+    let ended = prepared.run(&order, profile, Some(&work), None, &mut output, cancel)?;
+    let took = started.elapsed();
+
+    interrupt.check()?;
+    if ended.ending == (Ending::Exited { code: 0 }) && output.0 == payload.expected().as_bytes() {
+        return Ok(took);
+    }
+    let printed = String::from_utf8_lossy(&output.0).into_owned();
+    Err(failed(&format!("{:?}, and it printed `{printed}`", ended.ending)))
+}
+
+/// The keeper's own start is not part of an exec: wait until it sleeps in its socket.
+fn settle(keeper: &Keeper) -> Result<()> {
+    let deadline = Instant::now() + SETTLING;
+    while !process::sleeps_as(keeper.keeper_pid(), "glovebox-keeper") {
+        if Instant::now() > deadline {
+            return Err(failed(&"the keeper does not come up"));
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    Ok(())
+}
+
+fn directory(path: &std::path::Path) -> Result<Dir> {
+    Dir::open_trusted(path).map_err(|error| failed(&error))
+}
+
+fn tree(directory: &Dir) -> Tree<'_> {
+    Tree {
+        directory,
+        access: Access::Rw,
+    }
+}
+
+fn order(payload: Payload) -> Order {
+    let text = |text: &str| ByteString::try_from(text).unwrap_or_default();
+    Order {
+        argv: payload.argv().into_iter().map(text).collect(),
+        env: ENVIRONMENT
+            .iter()
+            .map(|(key, value)| (text(key), text(value)))
+            .collect(),
+        cwd: text("/workspace/work"),
+        path: vec![text("/usr/bin"), text("/bin")],
+    }
+}
+
+fn failed(cause: &dyn std::fmt::Display) -> Error {
+    let message = "the native sandbox failed";
+    Error::new(Code::SetupFailed, PathStage::Run, message).caused_by(cause)
+}
+
+#[derive(Debug, Default)]
+struct Output(Vec<u8>);
+
+impl Sink for Output {
+    fn output(&mut self, stream: Stream, bytes: &[u8]) {
+        if stream == Stream::Stdout {
+            self.0.extend_from_slice(bytes);
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The ledger: reading, verifying, exporting.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+
+use serde_json::Value;
+
+use crate::trial::{Running, Trial, names};
+
+fn receipt(record: &Value) -> String {
+    let receipt = &record["receipt"];
+    format!("{}:{}", receipt["seq"], receipt["hash"].as_str().unwrap())
+}
+
+#[test]
+fn entries_are_found_by_what_they_are_about() {
+    let trial = Trial::new();
+    let first = trial.record("true");
+    trial
+        .run(&["run", "--scratch", "--task-id", "t1", "--", "false"])
+        .exits(1);
+    trial
+        .run(&["run", "--scratch", "--pids", "99999", "--", "true"])
+        .exits(3);
+
+    let tail = trial
+        .run(&["audit", "tail", "-n", "2", "--json"])
+        .exits(0)
+        .stdout;
+    let kinds: Vec<Value> = tail
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["kind"].clone())
+        .collect();
+    assert_eq!(kinds, ["outcome", "refused"]);
+
+    let count = |args: &[&str]| {
+        let mut all = vec!["audit", "query", "--json"];
+        all.extend(args);
+        trial.run(&all).exits(0).json()["items"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    let id = first["exec_id"].as_str().unwrap();
+    assert_eq!(count(&[]), 5);
+    assert_eq!(count(&["--exec", &id[..10]]), 2);
+    assert_eq!(count(&["--kind", "refused"]), 1);
+    assert_eq!(count(&["--task", "t1"]), 2);
+    assert_eq!(count(&["--agent", "nobody"]), 0);
+    assert_eq!(count(&["--tag", "status:failed"]), 1);
+    assert_eq!(count(&["--since", "1h"]), 5);
+    assert_eq!(count(&["--until", "1h"]), 0);
+    assert_eq!(
+        count(&["--since", "2020-01-01", "--until", "2021-01-01"]),
+        0
+    );
+
+    let page = trial.run(&["audit", "query", "--json", "-n", "3"]).json();
+    let cursor = page["next"].as_str().unwrap();
+    assert_eq!(count(&["--cursor", cursor]), 2);
+    let text = trial
+        .run(&["audit", "query", "--task", "t1"])
+        .exits(0)
+        .stdout;
+    assert!(text.contains("failed, exit code 1"), "{text}");
+    for wrong in [
+        &["audit", "query", "--kind", "guessed"][..],
+        &["audit", "query", "--since", "yesterday"],
+        &["audit", "query", "--cursor", "x"],
+    ] {
+        trial.run(wrong).exits(2);
+    }
+}
+
+#[test]
+fn following_shows_entries_as_they_come_even_the_first() {
+    let trial = Trial::new();
+    let mut follower = Running::spawn(&mut trial.command(&["audit", "tail", "--follow", "--json"]));
+    let mut lines = BufReader::new(follower.0.stdout.take().unwrap()).lines();
+    for expected in [1, 2, 3, 4] {
+        if expected % 2 == 1 {
+            trial.record("true");
+        }
+        let entry: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        assert_eq!(entry["seq"], expected);
+    }
+    follower.end();
+}
+
+#[test]
+fn a_sound_ledger_verifies_with_every_receipt_it_gave() {
+    let trial = Trial::new();
+    let receipts = [trial.record("true"), trial.record("exit 1")].map(|it| receipt(&it));
+    let sound = trial.run(&["audit", "verify"]).exits(0);
+    assert_eq!(
+        sound.stdout,
+        format!("sound: 4 entries, the last is {}\n", receipts[1])
+    );
+    let args = [
+        "audit",
+        "verify",
+        "--receipt",
+        &receipts[0],
+        "--receipt",
+        &receipts[1],
+    ];
+    trial.run(&args).exits(0);
+    let answer = trial.run(&["audit", "verify", "--json"]).exits(0).json();
+    assert_eq!(
+        (&answer["sound"], &answer["entries"]),
+        (&true.into(), &4.into())
+    );
+    assert_eq!(
+        trial.run(&["audit", "verify", "--quiet"]).exits(0).stdout,
+        ""
+    );
+
+    let other = format!("2:{}", "0".repeat(64));
+    let refused = trial
+        .run(&["audit", "verify", "--receipt", &other])
+        .exits(1);
+    assert!(
+        refused.stdout.starts_with("tampered: 1 problem"),
+        "{refused:?}"
+    );
+    assert!(
+        refused.stdout.contains("entry 2: a receipt says"),
+        "{refused:?}"
+    );
+    trial
+        .run(&["audit", "verify", "--receipt", "2:short"])
+        .exits(2);
+}
+
+#[test]
+fn an_edited_database_is_noticed_and_the_place_named() {
+    let trial = Trial::new();
+    trial.record("true");
+    trial.record("true");
+    let database = rusqlite::Connection::open(trial.state().join("glovebox.db")).unwrap();
+    let edit = "UPDATE ledger_entries SET body = replace(body, 'sh', 'id') WHERE seq = 3";
+    assert_eq!(database.execute(edit, ()).unwrap(), 1);
+    drop(database);
+    let found = trial.run(&["audit", "verify"]).exits(1);
+    assert!(found.stdout.starts_with("tampered: "), "{found:?}");
+    assert!(
+        found.stdout.contains("entry 3: entry was edited"),
+        "{found:?}"
+    );
+    let answer = trial.run(&["audit", "verify", "--json"]).exits(1).json();
+    assert_eq!(answer["sound"], false);
+    assert_eq!(answer["problems"][0]["seq"], 3);
+}
+
+#[test]
+fn a_ledger_that_was_replaced_is_noticed_from_outside() {
+    let trial = Trial::new();
+    let kept = receipt(&trial.record("true"));
+    let checkpoint = trial.work().join("checkpoint.jsonl");
+    let out = checkpoint.to_str().unwrap();
+    trial.run(&["audit", "export", "-o", out]).exits(0);
+    trial.record("true");
+    trial
+        .run(&["audit", "verify", "--checkpoint", out])
+        .exits(0);
+
+    fs::remove_file(trial.state().join("glovebox.db")).unwrap();
+    let gone = trial.run(&["audit", "verify"]).exits(1);
+    assert!(gone.stdout.contains("its database is gone"), "{gone:?}");
+    fs::remove_dir_all(trial.state()).unwrap();
+    trial.run(&["audit", "verify"]).exits(0);
+    trial.run(&["audit", "verify", "--receipt", &kept]).exits(1);
+    trial
+        .run(&["audit", "verify", "--checkpoint", out])
+        .exits(1);
+
+    trial.record("true");
+    trial.record("true");
+    trial.run(&["audit", "verify"]).exits(0);
+    trial.run(&["audit", "verify", "--receipt", &kept]).exits(1);
+    trial
+        .run(&["audit", "verify", "--checkpoint", out])
+        .exits(1);
+    let not_one = trial.file("x", "{}\n");
+    let refused = trial.run(&["audit", "verify", "--checkpoint", not_one.to_str().unwrap()]);
+    assert!(
+        refused
+            .exits(2)
+            .stderr
+            .contains("does not end with a checkpoint")
+    );
+}
+
+#[test]
+fn an_export_verifies_without_the_state_directory_and_not_when_edited() {
+    let trial = Trial::new();
+    trial.record("true");
+    let export = trial.run(&["audit", "export"]).exits(0).stdout;
+    let out = trial.work().join("ledger.jsonl");
+    let named = trial
+        .run(&["audit", "export", "--output", out.to_str().unwrap()])
+        .exits(0);
+    assert_eq!(named.stdout, "");
+    assert_eq!(fs::read_to_string(&out).unwrap(), export);
+    assert_eq!(names(&trial.work()), ["ledger.jsonl"]);
+
+    let elsewhere = Trial::new();
+    let path = out.to_str().unwrap();
+    let sound = elsewhere
+        .run(&["audit", "verify", "--export", path])
+        .exits(0);
+    assert!(sound.stdout.starts_with("sound: 2 entries"), "{sound:?}");
+    assert!(!elsewhere.state().exists());
+
+    let edited = trial.file("edited", &export.replacen("\"planned\"", "\"refused\"", 1));
+    let found = elsewhere.run(&["audit", "verify", "--export", edited.to_str().unwrap()]);
+    assert!(found.exits(1).stdout.contains("entry 1: entry was edited"));
+    let cut: String = export
+        .lines()
+        .take(2)
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let cut = trial.file("cut", &cut);
+    let found = elsewhere.run(&["audit", "verify", "--export", cut.to_str().unwrap()]);
+    assert!(found.exits(1).stdout.contains("it was cut"));
+    let other = trial.file("other", "hello\n");
+    elsewhere
+        .run(&["audit", "verify", "--export", other.to_str().unwrap()])
+        .exits(2);
+    elsewhere
+        .run(&["audit", "verify", "--export", "/nowhere"])
+        .exits(2);
+
+    let events = trial
+        .run(&["audit", "export", "--format", "ocsf"])
+        .exits(0)
+        .stdout;
+    let event: Value = serde_json::from_str(events.lines().next().unwrap()).unwrap();
+    assert_eq!(event["class_uid"], 1007);
+}
+
+#[test]
+fn an_export_that_cannot_be_written_leaves_nothing() {
+    let trial = Trial::new();
+    trial.record("true");
+    for wrong in ["/nowhere/ledger", trial.work().to_str().unwrap()] {
+        let refused = trial.run(&["audit", "export", "--output", wrong]).exits(2);
+        assert!(
+            refused.stderr.contains("cannot write the export"),
+            "{refused:?}"
+        );
+    }
+    trial
+        .run(&["audit", "export", "--output", "/dev/full"])
+        .exits(125);
+    trial
+        .run(&["audit", "export", "--output", "/dev/null"])
+        .exits(0);
+    assert!(names(&trial.work()).is_empty());
+}

@@ -1,0 +1,1 @@
+//! A host with control groups of version 2.
