@@ -12,14 +12,21 @@ use rustix::io::Errno;
 use crate::apply::Workbench;
 use crate::payload;
 use crate::plan::{Plan, Step};
+use crate::seccomp::Compiled;
 use crate::sys::{self, Forked};
 use crate::wire::{self, At, Failure, FromInit, Order, Scratch, ToInit};
 
-pub(crate) fn run(plan: &Plan, trees: Vec<OwnedFd>, gate: OwnedFd, socket: OwnedFd) -> ! {
+pub(crate) fn run(
+    plan: &Plan,
+    trees: Vec<OwnedFd>,
+    filters: Compiled,
+    gate: OwnedFd,
+    socket: OwnedFd,
+) -> ! {
     if rustix::thread::set_name(c"glovebox-init").is_err() {
         sys::exit(1);
     }
-    let ready = prepare(plan, trees, gate, &socket);
+    let ready = prepare(plan, trees, filters, gate, &socket);
     let outcome = match ready {
         Ok(scratch) => serve(plan, &socket, scratch),
         Err(failure) => {
@@ -34,6 +41,7 @@ pub(crate) fn run(plan: &Plan, trees: Vec<OwnedFd>, gate: OwnedFd, socket: Owned
 fn prepare<'plan>(
     plan: &'plan Plan,
     trees: Vec<OwnedFd>,
+    filters: Compiled,
     gate: OwnedFd,
     socket: &OwnedFd,
 ) -> Result<Option<&'plan CStr>, Failure> {
@@ -49,7 +57,7 @@ fn prepare<'plan>(
     }
     // Modes are exactly those of the plan, whatever the caller's mask was.
     rustix::process::umask(Mode::empty());
-    let mut bench = Workbench::new(plan, trees);
+    let mut bench = Workbench::new(plan, trees, filters);
     for step in &plan.steps {
         bench.apply(step).at(&step.label())?;
         if *step == Step::DieWithKeeper && keeper_is_gone(&gate) {

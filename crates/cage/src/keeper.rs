@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, pidfd_send_signal};
 
 use crate::apply::{copy_of, open_source};
 use crate::plan::{Ids, Namespace, Opener, Plan, Source, Step};
+use crate::seccomp::Compiled;
 use crate::sys::{self, Cloned};
 use crate::wire::{self, At, Failure, FromKeeper, ToKeeper, Usage};
 use crate::{cgroup, init};
@@ -41,6 +42,7 @@ fn serve(control: &OwnedFd, init_socket: OwnedFd) -> Result<(), Failure> {
     } else {
         None
     };
+    let filters = Compiled::usual();
     let mut cgroups = Vec::new();
     loop {
         let message = wire::receive::<ToKeeper>(control).at("keeper socket")?;
@@ -58,7 +60,8 @@ fn serve(control: &OwnedFd, init_socket: OwnedFd) -> Result<(), Failure> {
             }
             Some((ToKeeper::Build(plan), handles)) => {
                 cgroups.extend(plan.cgroup.iter().cloned());
-                let built = build(control, init_socket, &plan, &handles, holder.take());
+                let spare = (holder.take(), filters);
+                let built = build(control, init_socket, &plan, &handles, spare);
                 let orphaned = built.as_ref().is_ok_and(|end| *end == End::CallerGone);
                 if orphaned {
                     leave_cgroups(&cgroups);
@@ -91,7 +94,7 @@ fn build(
     init_socket: OwnedFd,
     plan: &Plan,
     handles: &[OwnedFd],
-    holder: Option<Holder>,
+    (holder, filters): (Option<Holder>, Compiled),
 ) -> Result<End, Failure> {
     let trees = match plan.opener {
         Opener::Keeper => trees(plan, handles, holder)?,
@@ -113,7 +116,7 @@ fn build(
         match sys::clone_into(flags, cgroup.as_ref().map(AsFd::as_fd)).at("namespaces")? {
             Cloned::Child => {
                 drop(opener);
-                init::run(plan, trees, gate, init_socket)
+                init::run(plan, trees, filters, gate, init_socket)
             }
             Cloned::Parent(pid, pidfd) => (pid, pidfd),
         };

@@ -18,10 +18,10 @@ impl Plan {
                     parts.extend(groups.map(|group| format!("filter {group:?}")));
                     parts.push("filter".into());
                 }
-                Step::Scratch { bytes, files, .. } => {
-                    parts.push("scratch".into());
-                    parts.extend(bytes.map(|_| "scratch bytes".into()));
-                    parts.extend(files.map(|_| "scratch files".into()));
+                Step::NewRoot { bytes, files } => {
+                    parts.push("new root".into());
+                    parts.extend(bytes.map(|_| "root bytes".into()));
+                    parts.extend(files.map(|_| "root files".into()));
                 }
                 Step::Proc { .. } => {
                     parts.push("proc".into());
@@ -68,23 +68,16 @@ fn remove_inside(step: &mut Step, part: &str) {
     let label = step.label();
     match step {
         Step::Mount { attributes, .. }
+        | Step::Scratch { attributes, .. }
         | Step::Terminals { attributes }
         | Step::SealRoot { attributes } => {
             attributes.retain(|it| format!("{label} {it:?}") != part);
         }
-        Step::Scratch {
-            bytes,
-            files,
-            attributes,
-            ..
-        } => {
-            attributes.retain(|it| format!("{label} {it:?}") != part);
-            match part {
-                "scratch bytes" => *bytes = None,
-                "scratch files" => *files = None,
-                _ => {}
-            }
-        }
+        Step::NewRoot { bytes, files } => match part {
+            "root bytes" => *bytes = None,
+            "root files" => *files = None,
+            _ => {}
+        },
         Step::Proc {
             hide_others,
             attributes,

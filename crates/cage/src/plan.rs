@@ -106,8 +106,12 @@ pub enum Step {
     LoopbackUp,
     /// No mount made here travels to the host.
     PrivateMounts,
-    /// Open all sources, then put an empty memory file system where the root is built.
-    NewRoot,
+    /// An empty memory file system with a quota, where the root is built. It also holds the scratch
+    /// space: the root itself is sealed later, its writable places are not.
+    NewRoot {
+        bytes: Option<u64>,
+        files: Option<u64>,
+    },
     Directory {
         path: CString,
         mode: u32,
@@ -126,10 +130,8 @@ pub enum Step {
         target: CString,
         attributes: Vec<Attribute>,
     },
-    /// One memory file system with a quota, shown at several places.
+    /// Directories of the root's own that stay writable.
     Scratch {
-        bytes: Option<u64>,
-        files: Option<u64>,
         places: Vec<(CString, u32)>,
         attributes: Vec<Attribute>,
     },
@@ -209,7 +211,7 @@ impl Step {
             Self::Hostname(_) => "hostname".into(),
             Self::LoopbackUp => "loopback up".into(),
             Self::PrivateMounts => "private mounts".into(),
-            Self::NewRoot => "new root".into(),
+            Self::NewRoot { .. } => "new root".into(),
             Self::Directory { path, .. } => format!("directory {}", path.to_string_lossy()),
             Self::Symlink { path, .. } => format!("link {}", path.to_string_lossy()),
             Self::File { path, .. } => format!("file {}", path.to_string_lossy()),

@@ -56,6 +56,7 @@ pub(crate) enum Command {
     Show(ShowArgs),
     Logs(LogsArgs),
     Doctor(DoctorArgs),
+    Bench(crate::commands::bench::BenchArgs),
     Policy(PolicyCommand),
     Audit(AuditCommand),
     Completions(CompletionsArgs),

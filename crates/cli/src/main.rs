@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         Command::Show(show) => commands::show::run(&cli.global, &show),
         Command::Logs(logs) => commands::logs::run(&cli.global, &logs),
         Command::Doctor(DoctorArgs {}) => commands::doctor::run(&cli.global),
+        Command::Bench(bench) => commands::bench::run(&cli.global, bench),
         Command::Policy(policy) => commands::policy::run(&cli.global, policy),
         Command::Audit(audit) => commands::audit::run(&cli.global, audit),
         Command::Completions(shell) => commands::completions::run(&shell),

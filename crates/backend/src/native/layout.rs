@@ -30,6 +30,8 @@ const INERT: [Attribute; 3] = [Attribute::NoSuid, Attribute::NoDev, Attribute::N
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// Readable by anybody and nobody's business inside: keys of the host's users, kernel addresses.
 const MASKED: [&str; 2] = ["/proc/keys", "/proc/kallsyms"];
+/// Files of the root's own: mount points, links and directories, with room for toolchains.
+const FURNITURE: u64 = 1024;
 /// Directories of the host's that a merged-/usr host has as links and an older one for real.
 const SYSTEM: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
@@ -51,7 +53,7 @@ pub(super) fn lay_out<'fd>(
         rules: Vec::new(),
         descriptors: Vec::new(),
     };
-    builder.identity();
+    builder.identity(&spec.profile.limits);
     builder.system(etc)?;
     builder.devices();
     builder.workspace(spec)?;
@@ -108,7 +110,7 @@ struct Builder<'fd, 'facts> {
 }
 
 impl<'fd> Builder<'fd, '_> {
-    fn identity(&mut self) {
+    fn identity(&mut self, limits: &Limits) {
         if self.facts.privilege == Privilege::Root {
             self.steps.push(Step::DropGroups);
         }
@@ -117,7 +119,10 @@ impl<'fd> Builder<'fd, '_> {
             Step::DieWithKeeper,
             Step::Hostname(c"sandbox".into()),
             Step::LoopbackUp,
-            Step::NewRoot,
+            Step::NewRoot {
+                bytes: Some(scratch_bytes(limits)),
+                files: Some(limits.disk_files.get().saturating_add(FURNITURE)),
+            },
         ]);
         self.rules.push(FileRule {
             path: c"/".into(),
@@ -170,10 +175,6 @@ impl<'fd> Builder<'fd, '_> {
     fn devices(&mut self) {
         for name in DEVICES {
             let path = CString::new(format!("/dev/{name}")).unwrap_or_default();
-            self.rules.push(FileRule {
-                path: path.clone(),
-                rights: Rights::Device,
-            });
             let source = Source::Path {
                 path: path.clone(),
                 identity: None,
@@ -184,6 +185,10 @@ impl<'fd> Builder<'fd, '_> {
                 attributes: DEVICE.to_vec(),
             });
         }
+        self.rules.push(FileRule {
+            path: c"/dev".into(),
+            rights: Rights::Device,
+        });
         let links = [
             (c"/dev/fd", c"/proc/self/fd"),
             (c"/dev/stdin", c"/proc/self/fd/0"),
@@ -264,7 +269,6 @@ impl<'fd> Builder<'fd, '_> {
     }
 
     fn scratch(&mut self, spec: &Spec<'_>) {
-        let limits = &spec.profile.limits;
         let mut places: Vec<(CString, u32)> = vec![
             (c"/tmp".into(), 0o1777),
             (c"/var/tmp".into(), 0o1777),
@@ -281,14 +285,6 @@ impl<'fd> Builder<'fd, '_> {
             });
         }
         self.steps.push(Step::Scratch {
-            bytes: Some(scratch_bytes(limits)),
-            // The file system's own root and each place are files too.
-            files: Some(
-                limits
-                    .disk_files
-                    .get()
-                    .saturating_add(1 + places.len() as u64),
-            ),
             places,
             attributes: WRITABLE.to_vec(),
         });
@@ -305,10 +301,6 @@ impl<'fd> Builder<'fd, '_> {
         });
         let attributes = vec![Attribute::NoSuid, Attribute::NoExec];
         self.steps.push(Step::Terminals { attributes });
-        self.rules.push(FileRule {
-            path: c"/dev/pts".into(),
-            rights: Rights::Device,
-        });
         for path in MASKED {
             self.steps
                 .push(Step::Mask(CString::new(path).unwrap_or_default()));

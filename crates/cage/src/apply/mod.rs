@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use crate::sys::Result;
 
 use crate::plan::{Opener, Plan, Step};
-use crate::seccomp::Arch;
+use crate::seccomp::Compiled;
 use crate::sys;
 
 pub(crate) use mounts::{copy_of, open_source};
@@ -21,14 +21,16 @@ pub(crate) struct Workbench<'plan> {
     /// One per mount of the plan, in its order, opened before anything is covered.
     sources: VecDeque<OwnedFd>,
     root: Option<OwnedFd>,
+    filters: Compiled,
 }
 
 impl<'plan> Workbench<'plan> {
-    pub(crate) fn new(plan: &'plan Plan, handed: Vec<OwnedFd>) -> Self {
+    pub(crate) fn new(plan: &'plan Plan, handed: Vec<OwnedFd>, filters: Compiled) -> Self {
         Self {
             plan,
             sources: handed.into(),
             root: None,
+            filters,
         }
     }
 
@@ -44,11 +46,11 @@ impl<'plan> Workbench<'plan> {
             Step::Hostname(name) => rustix::system::sethostname(name.as_bytes()),
             Step::LoopbackUp => sys::loopback_up(),
             Step::PrivateMounts => mounts::make_private(),
-            Step::NewRoot => {
+            Step::NewRoot { bytes, files } => {
                 if self.plan.opener == Opener::Init {
                     self.open_sources()?;
                 }
-                self.new_root()
+                self.new_root(*bytes, *files)
             }
             Step::Directory { path, mode } => self.directory(path, *mode),
             Step::Symlink { path, target } => self.symlink(path, target),
@@ -60,12 +62,7 @@ impl<'plan> Workbench<'plan> {
             Step::Mount {
                 target, attributes, ..
             } => self.mount(target, attributes),
-            Step::Scratch {
-                bytes,
-                files,
-                places,
-                attributes,
-            } => self.scratch(*bytes, *files, places, attributes),
+            Step::Scratch { places, attributes } => self.scratch(places, attributes),
             Step::Proc {
                 hide_others,
                 attributes,
@@ -85,7 +82,7 @@ impl<'plan> Workbench<'plan> {
                 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
                 set_dumpable_behavior(DumpableBehavior::NotDumpable)
             }
-            Step::Filter(filter) => sys::install_filter(&filter.compile(Arch::HOST)),
+            Step::Filter(filter) => sys::install_filter(&self.filters.program(filter)),
         }
     }
 }

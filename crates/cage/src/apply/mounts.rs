@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::sys::Result;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount,
@@ -90,11 +90,18 @@ impl Workbench<'_> {
         Ok(())
     }
 
-    pub(super) fn new_root(&mut self) -> Result<()> {
-        let options = c"mode=0755,size=4m,nr_inodes=8k";
+    pub(super) fn new_root(&mut self, bytes: Option<u64>, files: Option<u64>) -> Result<()> {
+        let mut options = String::from("mode=0755");
+        if let Some(bytes) = bytes {
+            options.push_str(&format!(",size={bytes}"));
+        }
+        if let Some(files) = files {
+            options.push_str(&format!(",nr_inodes={files}"));
+        }
+        let options = CString::new(options).map_err(|_| Errno::INVAL)?;
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
         for stage in STAGES {
-            match mount(c"glovebox", stage, c"tmpfs", flags, options) {
+            match mount(c"glovebox", stage, c"tmpfs", flags, options.as_c_str()) {
                 Err(Errno::NOENT | Errno::NOTDIR) => {}
                 Err(errno) => return Err(errno),
                 Ok(()) => {
@@ -184,32 +191,16 @@ impl Workbench<'_> {
 
     pub(super) fn scratch(
         &mut self,
-        bytes: Option<u64>,
-        files: Option<u64>,
         places: &[(CString, u32)],
         attributes: &[Attribute],
     ) -> Result<()> {
-        const STAGE: &CStr = c"/.scratch";
-        let mut options = String::from("mode=0700");
-        if let Some(bytes) = bytes {
-            options.push_str(&format!(",size={bytes}"));
-        }
-        if let Some(files) = files {
-            options.push_str(&format!(",nr_inodes={files}"));
-        }
-        self.directory(STAGE, 0o700)?;
-        self.mount_new(STAGE, c"tmpfs", &options, attributes)?;
-        for (index, (place, mode)) in places.iter().enumerate() {
-            let inside = self.place(STAGE)?;
-            let name = index.to_string();
-            make_directory(&inside, name.as_bytes(), *mode)?;
-            let name = CString::new(name).map_err(|_| Errno::INVAL)?;
-            let tree = copy_of(&inside, &name)?;
-            self.directory(place, 0o755)?;
+        for (place, mode) in places {
+            self.directory(place, *mode)?;
+            let tree = copy_of(self.place(place)?, c"")?;
+            sys::set_mount_attributes(tree.as_fd(), attribute_bits(attributes), None)?;
             self.attach(&tree, place)?;
         }
-        unmount(below(STAGE), UnmountFlags::DETACH)?;
-        rustix::fs::unlinkat(self.root()?, below(STAGE), AtFlags::REMOVEDIR)
+        Ok(())
     }
 
     pub(super) fn proc(&self, hide_others: bool, attributes: &[Attribute]) -> Result<()> {

@@ -9,6 +9,8 @@ mod bpf;
 mod interpret;
 mod table;
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 pub use bpf::Instruction;
@@ -169,6 +171,28 @@ impl Filter {
 
     pub fn compile(&self, arch: Arch) -> Vec<Instruction> {
         bpf::compile(self, table::TABLE, arch)
+    }
+}
+
+/// Programs that are there before a plan asks for them.
+pub(crate) struct Compiled(Vec<(Filter, Vec<Instruction>)>);
+
+impl Compiled {
+    /// The two that every plan uses.
+    pub(crate) fn usual() -> Self {
+        let filters = [Filter::strict(), Filter::strict().deny(Group::Fallocate)];
+        let compiled = filters.map(|filter| {
+            let program = filter.compile(Arch::HOST);
+            (filter, program)
+        });
+        Self(compiled.into())
+    }
+
+    pub(crate) fn program(&self, filter: &Filter) -> Cow<'_, [Instruction]> {
+        match self.0.iter().find(|(known, _)| known == filter) {
+            Some((_, program)) => Cow::Borrowed(program),
+            None => Cow::Owned(filter.compile(Arch::HOST)),
+        }
     }
 }
 

@@ -13,25 +13,25 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
-pub struct Trial {
+pub(crate) struct Trial {
     place: TempDir,
 }
 
 #[derive(Debug)]
-pub struct Answer {
-    pub code: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
+pub(crate) struct Answer {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Answer {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
     /// The answer, once it is known to be this exit code.
     #[track_caller]
-    pub fn exits(self, code: i32) -> Self {
+    pub(crate) fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self:#?}");
         self
     }
@@ -48,28 +48,28 @@ impl From<Output> for Answer {
 }
 
 impl Trial {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let place = tempfile::tempdir().unwrap();
         std::fs::create_dir(place.path().join("work")).unwrap();
         Self { place }
     }
 
     /// Made by the first run, not before.
-    pub fn state(&self) -> PathBuf {
+    pub(crate) fn state(&self) -> PathBuf {
         self.place.path().join("state")
     }
 
-    pub fn work(&self) -> PathBuf {
+    pub(crate) fn work(&self) -> PathBuf {
         self.place.path().join("work")
     }
 
-    pub fn file(&self, name: &str, content: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str, content: &str) -> PathBuf {
         let path = self.place.path().join(name);
         std::fs::write(&path, content).unwrap();
         path
     }
 
-    pub fn command<A: AsRef<std::ffi::OsStr>>(&self, args: &[A]) -> Command {
+    pub(crate) fn command<A: AsRef<std::ffi::OsStr>>(&self, args: &[A]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_glovebox"));
         command
             .args(args)
@@ -92,18 +92,18 @@ impl Trial {
         path
     }
 
-    pub fn run<A: AsRef<std::ffi::OsStr>>(&self, args: &[A]) -> Answer {
+    pub(crate) fn run<A: AsRef<std::ffi::OsStr>>(&self, args: &[A]) -> Answer {
         self.command(args).output().unwrap().into()
     }
 
     /// Runs a script in a sandbox and gives its record.
-    pub fn record(&self, script: &str) -> Value {
+    pub(crate) fn record(&self, script: &str) -> Value {
         self.run(&["run", "--scratch", "--json", "--", "sh", "-c", script])
             .json()
     }
 
     /// Starts a script that waits for its standard input, and returns once it is on record.
-    pub fn start(&self, script: &str) -> (Running, String) {
+    pub(crate) fn start(&self, script: &str) -> (Running, String) {
         let args = ["run", "--scratch", "--stdin", "--", "sh", "-c", script];
         let mut command = self.command(&args);
         command.stdin(Stdio::piped());
@@ -118,10 +118,10 @@ impl Trial {
 
 /// A child that does not outlive its test.
 #[derive(Debug)]
-pub struct Running(pub Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
-    pub fn spawn(command: &mut Command) -> Self {
+    pub(crate) fn spawn(command: &mut Command) -> Self {
         let child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -130,13 +130,13 @@ impl Running {
         Self(child)
     }
 
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
     }
 
     /// What it printed, once it ended by itself.
-    pub fn answer(mut self) -> Answer {
+    pub(crate) fn answer(mut self) -> Answer {
         let code = until(|| self.0.try_wait().unwrap()).code();
         let mut answer = Answer {
             code,
@@ -158,7 +158,7 @@ impl Drop for Running {
 }
 
 /// Asks again and again until there is an answer.
-pub fn until<T>(mut ask: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(mut ask: impl FnMut() -> Option<T>) -> T {
     let since = Instant::now();
     loop {
         if let Some(answer) = ask() {
@@ -169,7 +169,7 @@ pub fn until<T>(mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-pub fn names(dir: &Path) -> Vec<String> {
+pub(crate) fn names(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir).unwrap();
     let mut names: Vec<String> = entries
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

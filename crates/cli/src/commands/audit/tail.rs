@@ -17,7 +17,7 @@ use crate::stdout::{self, Reader};
 
 /// How long an entry may lie before it is shown.
 const POLL: Duration = Duration::from_millis(250);
-/// What the store gives at once; more than this between two looks is not missed, see `since`.
+/// What the store gives at once. Should more come between two looks, the gap is said.
 const MOST: usize = 1000;
 
 pub(crate) fn run(global: &Global, args: &TailArgs) -> Result<Exit> {

@@ -16,7 +16,10 @@ const PERIOD_US: u64 = 100_000;
 const OUTER: u32 = 0x7fff_0000;
 
 pub(super) fn invocation(program: OsString, stage: &Stage, payload: Payload) -> Result<Invocation> {
-    let name = Path::new(&program).file_name().unwrap_or_default().to_owned();
+    let name = Path::new(&program)
+        .file_name()
+        .unwrap_or_default()
+        .to_owned();
     let kind = match payload {
         Payload::True => "true",
         Payload::Python => "python",
@@ -28,7 +31,11 @@ pub(super) fn invocation(program: OsString, stage: &Stage, payload: Payload) -> 
     })?;
     let mut container = OsString::from("glovebox-bench-");
     container.push(std::process::id().to_string());
-    let words = ["--root".into(), place.join("run").into_os_string(), "run".into()];
+    let words = [
+        "--root".into(),
+        place.join("run").into_os_string(),
+        "run".into(),
+    ];
     let rest = ["--bundle".into(), place.into_os_string(), container];
     Ok(Invocation {
         argv: std::iter::once(program).chain(words).chain(rest).collect(),
@@ -41,14 +48,23 @@ pub(super) fn invocation(program: OsString, stage: &Stage, payload: Payload) -> 
 
 fn write(place: &Path, stage: &Stage, payload: Payload) -> std::io::Result<()> {
     let root = place.join("rootfs");
-    for name in ["usr", "proc", "dev", "tmp", "workspace/work", "home/sandbox"] {
+    for name in [
+        "usr",
+        "proc",
+        "dev",
+        "tmp",
+        "workspace/work",
+        "home/sandbox",
+    ] {
         std::fs::create_dir_all(root.join(name))?;
     }
     let mut mounts = mounts(stage);
     for name in ["bin", "sbin", "lib", "lib32", "lib64", "libx32"] {
         let host = Path::new("/").join(name);
         match std::fs::symlink_metadata(&host) {
-            Ok(facts) if facts.is_symlink() => symlink(std::fs::read_link(&host)?, root.join(name))?,
+            Ok(facts) if facts.is_symlink() => {
+                symlink(std::fs::read_link(&host)?, root.join(name))?
+            }
             Ok(facts) if facts.is_dir() => {
                 std::fs::create_dir_all(root.join(name))?;
                 mounts.push(bind(&host, &format!("/{name}"), "ro"));
@@ -66,14 +82,16 @@ fn bind(host: &Path, guest: &str, access: &str) -> Value {
 }
 
 fn mounts(stage: &Stage) -> Vec<Value> {
-    let fresh = |place: &str, kind: &str, options: &[&str]| {
-        json!({"destination": place, "type": kind, "source": kind, "options": options})
-    };
+    let fresh = |place: &str, kind: &str, options: &[&str]| json!({"destination": place, "type": kind, "source": kind, "options": options});
     vec![
         bind(Path::new("/usr"), "/usr", "ro"),
         fresh("/proc", "proc", &["nosuid", "nodev", "noexec"]),
         fresh("/dev", "tmpfs", &["nosuid", "mode=755", "size=65536k"]),
-        fresh("/dev/pts", "devpts", &["nosuid", "noexec", "newinstance", "ptmxmode=0666"]),
+        fresh(
+            "/dev/pts",
+            "devpts",
+            &["nosuid", "noexec", "newinstance", "ptmxmode=0666"],
+        ),
         fresh("/tmp", "tmpfs", &["nosuid", "nodev", "mode=1777"]),
         fresh("/home/sandbox", "tmpfs", &["nosuid", "nodev", "mode=1777"]),
         bind(&stage.work(), "/workspace/work", "rw"),

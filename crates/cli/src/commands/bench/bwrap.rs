@@ -19,23 +19,47 @@ pub(super) struct Twin {
 }
 
 pub(super) const TWINS: [Twin; 17] = [
-    twin("--unshare-user --uid --gid", "user namespace, map ids, become user (ours: an outer id of its own)"),
-    twin("--unshare-pid/net/ipc/uts/cgroup", "pid, net, ipc, uts and cgroup namespaces"),
+    twin(
+        "--unshare-user --uid --gid",
+        "user namespace, map ids, become user (ours: an outer id of its own)",
+    ),
+    twin(
+        "--unshare-pid/net/ipc/uts/cgroup",
+        "pid, net, ipc, uts and cgroup namespaces",
+    ),
     twin("--die-with-parent", "die with keeper"),
     twin("--hostname", "hostname"),
     twin("--unshare-net (raises lo itself)", "loopback up"),
-    twin("--ro-bind /usr, --symlink, --ro-bind /etc", "mount /usr, links, mount /etc"),
+    twin(
+        "--ro-bind /usr, --symlink, --ro-bind /etc",
+        "mount /usr, links, mount /etc",
+    ),
     twin("--dev /dev", "mount /dev/*, links, terminals"),
-    twin("--bind work and artifacts", "mount /workspace/work and /workspace/artifacts (ours: id-mapped for root)"),
-    twin("--size --tmpfs, three times", "scratch (ours: one quota over four places)"),
+    twin(
+        "--bind work and artifacts",
+        "mount /workspace/work and /workspace/artifacts (ours: id-mapped for root)",
+    ),
+    twin(
+        "--size --tmpfs, three times",
+        "scratch (ours: one quota over four places)",
+    ),
     twin("--proc /proc", "proc (ours: with hidepid)"),
-    twin("--ro-bind /dev/null over two files", "mask /proc/keys and /proc/kallsyms"),
+    twin(
+        "--ro-bind /dev/null over two files",
+        "mask /proc/keys and /proc/kallsyms",
+    ),
     twin("--remount-ro /", "enter root, detach host, seal root"),
     twin("--cap-drop ALL", "empty bounding set, drop capabilities"),
     twin("always", "no new privileges"),
     twin("--seccomp FD", "filter, the very same program"),
-    twin("--new-session, --clearenv, --setenv", "new session, the order's environment"),
-    twin("has none", "file rules (Landlock), undumpable, resource limits, memory/pids/cpu limits"),
+    twin(
+        "--new-session, --clearenv, --setenv",
+        "new session, the order's environment",
+    ),
+    twin(
+        "has none",
+        "file rules (Landlock), undumpable, resource limits, memory/pids/cpu limits",
+    ),
 ];
 
 const fn twin(bwrap: &'static str, ours: &'static str) -> Twin {
@@ -85,8 +109,18 @@ impl Words {
 
     fn identity(&mut self) {
         self.add(["--unshare-user", "--uid", "1000", "--gid", "1000"]);
-        self.add(["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]);
-        self.add(["--unshare-cgroup", "--die-with-parent", "--hostname", "sandbox"]);
+        self.add([
+            "--unshare-pid",
+            "--unshare-net",
+            "--unshare-ipc",
+            "--unshare-uts",
+        ]);
+        self.add([
+            "--unshare-cgroup",
+            "--die-with-parent",
+            "--hostname",
+            "sandbox",
+        ]);
     }
 
     fn mounts(
@@ -112,7 +146,11 @@ impl Words {
         self.bind("--bind", &stage.artifacts(), "/workspace/artifacts");
         self.add(["--dir", "/workspace/inputs", "--dir", "/run"]);
         let limits = &stage.profile().limits;
-        let size = limits.disk_bytes.get().min(limits.memory_bytes.get() / 2).to_string();
+        let size = limits
+            .disk_bytes
+            .get()
+            .min(limits.memory_bytes.get() / 2)
+            .to_string();
         for place in ["/tmp", "/var/tmp", "/home/sandbox"] {
             self.add(["--size", size.as_str(), "--tmpfs", place]);
         }

@@ -163,7 +163,9 @@ fn text(pipe: Option<impl Into<OwnedFd>>) -> String {
     let pipe: OwnedFd = pipe.into();
     let _ = rustix::io::ioctl_fionbio(&pipe, true);
     let mut bytes = Vec::new();
-    let _ = std::fs::File::from(pipe).take(QUOTED).read_to_end(&mut bytes);
+    let _ = std::fs::File::from(pipe)
+        .take(QUOTED)
+        .read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 

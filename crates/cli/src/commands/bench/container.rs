@@ -31,7 +31,10 @@ pub(super) fn find(
         }))
     };
     if !answers(&program, &["info"], stage, interrupt)? {
-        let hint = format!("start its daemon, then see that `{} info` answers", engine.name());
+        let hint = format!(
+            "start its daemon, then see that `{} info` answers",
+            engine.name()
+        );
         return absent("its daemon does not answer", hint);
     }
     if !answers(&program, &["image", "inspect", IMAGE], stage, interrupt)? {

@@ -67,9 +67,13 @@ impl Contender {
         match self.role {
             Role::Baseline => "the program itself, no sandbox",
             Role::Start => "what our own command costs before it does anything",
-            Role::Native => "engine side: keeper ready, plan sent, until nothing is left; limits supervised",
+            Role::Native => {
+                "engine side: keeper ready, plan sent, until nothing is left; limits supervised"
+            }
             Role::NativeGroup => "the same with its control groups made, entered and removed",
-            Role::Run => "whole command, ledger durable, limits by control group where there is one",
+            Role::Run => {
+                "whole command, ledger durable, limits by control group where there is one"
+            }
             Role::Peer(peer) => peer.what(),
         }
     }

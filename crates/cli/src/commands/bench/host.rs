@@ -30,7 +30,11 @@ impl Host {
             cgroups: cgroups(),
             user: if root { "root" } else { "ordinary user" },
             version: env!("CARGO_PKG_VERSION"),
-            build: if cfg!(debug_assertions) { "debug" } else { "release" },
+            build: if cfg!(debug_assertions) {
+                "debug"
+            } else {
+                "release"
+            },
         }
     }
 }

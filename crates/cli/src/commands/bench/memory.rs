@@ -29,7 +29,10 @@ pub(super) struct Holding {
 pub(super) fn look(contenders: &[Contender], interrupt: &Interrupt) -> Result<Vec<Holding>> {
     let mut found = Vec::new();
     for contender in contenders {
-        let local = matches!(contender.role, Role::Run | Role::Peer(super::peer::Peer::Bwrap));
+        let local = matches!(
+            contender.role,
+            Role::Run | Role::Peer(super::peer::Peer::Bwrap)
+        );
         let Some(invocation) = contender.invocation() else {
             continue;
         };

@@ -18,15 +18,14 @@ mod samples;
 mod stage;
 mod text;
 
-use std::io::Write;
-
 use clap::{Args, ValueEnum};
 use glovebox_model::Result;
 use serde::Serialize;
 
 use crate::args::Global;
 use crate::exit::Exit;
-use crate::{output, render};
+use crate::paint::Paint;
+use crate::{render, stdout};
 use contender::Contender;
 use interrupt::Interrupt;
 use peer::{Absent, Peer};
@@ -59,10 +58,13 @@ pub(crate) struct BenchArgs {
 pub(crate) fn run(global: &Global, args: BenchArgs) -> Result<Exit> {
     let interrupt = Interrupt::listen()?;
     let stage = Stage::set()?;
-    let peers = args.against.unwrap_or_else(|| Peer::value_variants().to_vec());
+    let peers = args
+        .against
+        .unwrap_or_else(|| Peer::value_variants().to_vec());
     let (contenders, absent) = contender::gather(&stage, &peers, &interrupt)?;
     if args.list {
-        show(global, &listing(&contenders, &absent), || text::list(&contenders, &absent));
+        let text = |paint| text::list(&contenders, &absent, paint);
+        show(global, &listing(&contenders, &absent), text)?;
         return Ok(Exit::SUCCESS);
     }
     if !global.quiet {
@@ -75,7 +77,7 @@ pub(crate) fn run(global: &Global, args: BenchArgs) -> Result<Exit> {
     let outcomes = rounds::measure(&contenders, usize::from(args.runs), &stage, &interrupt)?;
     let memory = memory::look(&contenders, &interrupt)?;
     let report = Report::new(&contenders, outcomes, memory, absent);
-    show(global, &report, || text::report(&report));
+    show(global, &report, |paint| text::report(&report, paint))?;
     Ok(Exit::SUCCESS)
 }
 
@@ -106,11 +108,11 @@ fn listing<'a>(contenders: &[Contender], absent: &'a [Absent]) -> Listing<'a> {
     }
 }
 
-/// A closed stdout has nobody who would miss the figures.
-fn show(global: &Global, value: &impl Serialize, text: impl FnOnce() -> String) {
-    let _ = if global.json {
-        output::json(value)
+fn show(global: &Global, value: &impl Serialize, text: impl FnOnce(Paint) -> String) -> Result<()> {
+    if global.json {
+        stdout::json(value)?;
     } else {
-        std::io::stdout().write_all(text().as_bytes())
-    };
+        stdout::text(&text(Paint::on(&std::io::stdout())))?;
+    }
+    Ok(())
 }

@@ -61,7 +61,10 @@ pub(super) fn measure(
         return Ok(took);
     }
     let printed = String::from_utf8_lossy(&output.0).into_owned();
-    Err(failed(&format!("{:?}, and it printed `{printed}`", ended.ending)))
+    Err(failed(&format!(
+        "{:?}, and it printed `{printed}`",
+        ended.ending
+    )))
 }
 
 /// The keeper's own start is not part of an exec: wait until it sleeps in its socket.

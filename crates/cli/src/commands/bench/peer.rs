@@ -91,8 +91,12 @@ impl Peer {
         };
         match self {
             Self::Bwrap => bwrap::invocation(program, stage, payload).map(Found::Ready),
-            Self::Crun | Self::Runc => bundle::invocation(program, stage, payload).map(Found::Ready),
-            Self::Docker | Self::Podman => container::find(self, program, stage, payload, interrupt),
+            Self::Crun | Self::Runc => {
+                bundle::invocation(program, stage, payload).map(Found::Ready)
+            }
+            Self::Docker | Self::Podman => {
+                container::find(self, program, stage, payload, interrupt)
+            }
         }
     }
 }

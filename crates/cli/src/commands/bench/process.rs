@@ -37,7 +37,11 @@ pub(super) fn family(root: i32) -> Vec<i32> {
     while let Some(pid) = found.get(next) {
         let children = format!("/proc/{pid}/task/{pid}/children");
         let children = std::fs::read_to_string(children).unwrap_or_default();
-        found.extend(children.split_whitespace().filter_map(|it| it.parse::<i32>().ok()));
+        found.extend(
+            children
+                .split_whitespace()
+                .filter_map(|it| it.parse::<i32>().ok()),
+        );
         next += 1;
     }
     found

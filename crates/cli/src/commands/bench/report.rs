@@ -127,15 +127,35 @@ fn comparisons(rows: &[Row]) -> Vec<Comparison> {
             }));
         };
         let cold = (payload == Payload::True).then_some("<= 3.5");
-        compare("native / vfork+exec".into(), Role::Native, Role::Baseline, cold);
-        compare("glovebox run / vfork+exec".into(), Role::Run, Role::Baseline, None);
+        compare(
+            "native / vfork+exec".into(),
+            Role::Native,
+            Role::Baseline,
+            cold,
+        );
+        compare(
+            "glovebox run / vfork+exec".into(),
+            Role::Run,
+            Role::Baseline,
+            None,
+        );
         for row in rows.iter().filter(|row| row.payload == payload) {
             let Role::Peer(peer) = row.role else {
                 continue;
             };
             let aim = aim(peer).filter(|_| payload == Payload::True);
-            compare(format!("{} / native", row.name), row.role, Role::Native, aim);
-            compare(format!("{} / glovebox run", row.name), row.role, Role::Run, None);
+            compare(
+                format!("{} / native", row.name),
+                row.role,
+                Role::Native,
+                aim,
+            );
+            compare(
+                format!("{} / glovebox run", row.name),
+                row.role,
+                Role::Run,
+                None,
+            );
         }
     }
     found
@@ -187,7 +207,10 @@ mod tests {
             ("name / native", 2.0),
             ("name / glovebox run", 0.5),
         ];
-        assert_eq!(found, expected.map(|(what, ratio)| (what.to_owned(), ratio)));
+        assert_eq!(
+            found,
+            expected.map(|(what, ratio)| (what.to_owned(), ratio))
+        );
     }
 
     #[test]

@@ -20,12 +20,7 @@ impl Quantiles {
     pub(super) fn of(samples: &[Duration]) -> Option<Self> {
         let mut sorted = samples.to_vec();
         sorted.sort_unstable();
-        let at = |percent| {
-            sorted
-                .get(rank(sorted.len(), percent))
-                .copied()
-                .map(micros)
-        };
+        let at = |percent| sorted.get(rank(sorted.len(), percent)).copied().map(micros);
         Some(Self {
             count: sorted.len(),
             min_us: at(0)?,
@@ -59,8 +54,14 @@ mod tests {
     fn quantiles_are_measured_values_in_any_order() {
         let all: Vec<u64> = (1..=100).rev().collect();
         let found = of(&all).unwrap();
-        let rounded = [found.min_us, found.p50_us, found.p90_us, found.p99_us, found.max_us]
-            .map(f64::round);
+        let rounded = [
+            found.min_us,
+            found.p50_us,
+            found.p90_us,
+            found.p99_us,
+            found.max_us,
+        ]
+        .map(f64::round);
         assert_eq!(rounded, [1.0, 50.0, 90.0, 99.0, 100.0]);
     }
 

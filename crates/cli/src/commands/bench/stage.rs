@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use glovebox_engine::host_facts;
 use glovebox_model::{
-    Call, Code, Error, Mode, OnExceed, PartialProfile, Profile, Program, Result, Stage as PathStage,
-    WorkspaceRef,
+    Call, Code, Error, Mode, OnExceed, PartialProfile, Profile, Program, Result,
+    Stage as PathStage, WorkspaceRef,
 };
 use glovebox_policy::{Config, Surface, assess, resolve};
 
@@ -112,7 +112,9 @@ impl Payload {
     }
 
     pub(super) fn is_here(self) -> bool {
-        self.argv().first().is_some_and(|path| Path::new(path).exists())
+        self.argv()
+            .first()
+            .is_some_and(|path| Path::new(path).exists())
     }
 }
 

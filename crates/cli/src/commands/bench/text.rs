@@ -2,18 +2,64 @@
 
 use std::fmt::Write as _;
 
+use glovebox_model::ByteString;
+
 use super::contender::Contender;
 use super::peer::Absent;
 use super::report::{Measured, Report, Row};
 use super::stage::Payload;
-use crate::render::printable;
+use crate::human::command_line;
+use crate::paint::{Paint, Tone};
+use crate::render::one_line;
+use crate::table::{Cell, Table};
 
-pub(super) fn report(report: &Report) -> String {
-    let mut text = String::new();
+pub(super) fn report(report: &Report, paint: Paint) -> String {
+    let mut text = host(report);
+    for payload in Payload::ALL {
+        let mut rows = report
+            .rows
+            .iter()
+            .filter(|row| row.payload == payload)
+            .peekable();
+        if rows.peek().is_some() {
+            let heading = payload.argv().join(" ");
+            let _ = writeln!(text, "{}", paint.apply(Tone::Heading, &heading));
+            text.push_str(&times(rows).text(paint));
+            text.push('\n');
+        }
+    }
+    let mut sections = vec![comparisons(report).text(paint), memory(report).text(paint)];
+    if !report.twins.is_empty() {
+        let mut table = Table::new(["BWRAP", "WHAT OF OUR PLAN DOES THE SAME"]);
+        for twin in &report.twins {
+            table.push([twin.bwrap.into(), twin.ours.into()]);
+        }
+        sections.push(table.text(paint));
+    }
+    sections.push(commands(&report.rows));
+    text.push_str(&sections.join("\n"));
+    text.push_str(&absent(&report.absent));
+    text
+}
+
+/// Who would take part, without measuring anything.
+pub(super) fn list(contenders: &[Contender], missing: &[Absent], paint: Paint) -> String {
+    let mut table = Table::new(["NAME", "PROGRAM", "WHAT"]);
+    for contender in contenders {
+        let program = contender.payload.argv().join(" ");
+        table.push([
+            contender.name().into(),
+            program.into(),
+            contender.what().into(),
+        ]);
+    }
+    table.text(paint) + &absent(missing)
+}
+
+fn host(report: &Report) -> String {
     let host = &report.host;
-    let _ = writeln!(
-        text,
-        "glovebox {} ({} build) as {}; Linux {} {}; {} x {}; {} MiB; control groups: {}\n",
+    format!(
+        "glovebox {} ({} build) as {}; Linux {} {}; {} x {}; {} MiB; control groups: {}\n\n",
         host.version,
         host.build,
         host.user,
@@ -23,124 +69,102 @@ pub(super) fn report(report: &Report) -> String {
         host.processor,
         host.memory_bytes >> 20,
         host.cgroups,
-    );
-    for payload in Payload::ALL {
-        let rows: Vec<&Row> = report.rows.iter().filter(|it| it.payload == payload).collect();
-        if !rows.is_empty() {
-            table(&mut text, &payload.argv().join(" "), &rows);
-        }
-    }
-    comparisons(&mut text, report);
-    memory(&mut text, report);
-    commands(&mut text, &report.rows);
-    if !report.twins.is_empty() {
-        let _ = writeln!(text, "{:<44} WHAT OF OUR PLAN DOES THE SAME", "BWRAP");
-        for twin in &report.twins {
-            let _ = writeln!(text, "{:<44} {}", twin.bwrap, twin.ours);
-        }
-        text.push('\n');
-    }
-    absent(&mut text, &report.absent);
-    text
+    )
 }
 
-/// Who would take part, without measuring anything.
-pub(super) fn list(contenders: &[Contender], missing: &[Absent]) -> String {
-    let mut text = String::new();
-    let _ = writeln!(text, "{:<20} {:<34} WHAT", "NAME", "PROGRAM");
-    for contender in contenders {
-        let program = contender.payload.argv().join(" ");
-        let (name, what) = (contender.name(), contender.what());
-        let _ = writeln!(text, "{name:<20} {program:<34} {what}");
-    }
-    text.push('\n');
-    absent(&mut text, missing);
-    text
-}
-
-fn table(text: &mut String, program: &str, rows: &[&Row]) {
-    let _ = writeln!(text, "{program}");
-    let _ = writeln!(
-        text,
-        "{:<20} {:>10} {:>10} {:>10} {:>9} {:>5}  WHAT",
-        "NAME", "MIN", "P50", "P99", "x VFORK", "N"
-    );
+fn times<'row>(rows: impl Iterator<Item = &'row Row>) -> Table<7> {
+    let mut table = Table::new(["NAME", "MIN", "P50", "P99", "x VFORK", "N", "WHAT"]);
     for row in rows {
-        let _ = match &row.result {
-            Measured::Samples(it) => writeln!(
-                text,
-                "{:<20} {:>10} {:>10} {:>10} {:>9} {:>5}  {}",
-                row.name,
-                time(it.min_us),
-                time(it.p50_us),
-                time(it.p99_us),
-                row.of_baseline.map(|it| format!("{it:.2}")).unwrap_or_default(),
-                it.count,
-                row.what,
-            ),
-            Measured::Failure(why) => writeln!(text, "{:<20} {}", row.name, printable(why)),
-        };
+        let nothing = || Cell::from("-");
+        table.push(match &row.result {
+            Measured::Samples(it) => [
+                row.name.into(),
+                time(it.min_us).into(),
+                time(it.p50_us).into(),
+                time(it.p99_us).into(),
+                row.of_baseline
+                    .map_or_else(nothing, |it| format!("{it:.2}").into()),
+                it.count.to_string().into(),
+                row.what.into(),
+            ],
+            Measured::Failure(why) => [
+                row.name.into(),
+                nothing(),
+                nothing(),
+                nothing(),
+                nothing(),
+                nothing(),
+                Cell::toned(Tone::Bad, why),
+            ],
+        });
     }
-    text.push('\n');
+    table
 }
 
-fn comparisons(text: &mut String, report: &Report) {
-    let _ = writeln!(text, "{:<34} {:<10} {:>8}  AIM", "RATIO OF P50", "PROGRAM", "RATIO");
+fn comparisons(report: &Report) -> Table<4> {
+    let mut table = Table::new(["RATIO OF P50", "PROGRAM", "RATIO", "AIM"]);
     for comparison in &report.comparisons {
         let program = match comparison.payload {
             Payload::True => "true",
             Payload::Python => "python",
         };
-        let _ = writeln!(
-            text,
-            "{:<34} {:<10} {:>8.2}  {}",
-            comparison.what,
-            program,
-            comparison.ratio,
-            comparison.aim.unwrap_or("-"),
-        );
+        table.push([
+            (&comparison.what).into(),
+            program.into(),
+            format!("{:.2}", comparison.ratio).into(),
+            comparison.aim.unwrap_or("-").into(),
+        ]);
     }
-    text.push('\n');
+    table
 }
 
-fn memory(text: &mut String, report: &Report) {
-    let _ = writeln!(
-        text,
-        "{:<20} {:<20} {:>10} {:>10} {:>10}",
-        "WHILE IT SLEEPS", "PROCESS", "RSS", "PSS", "PRIVATE"
-    );
+fn memory(report: &Report) -> Table<5> {
+    let mut table = Table::new(["WHILE IT SLEEPS", "PROCESS", "RSS", "PSS", "PRIVATE"]);
+    let kilobytes = |bytes: u64| Cell::from(format!("{} kB", bytes / 1024));
     for holding in &report.memory {
         if let Some(why) = &holding.failure {
-            let _ = writeln!(text, "{:<20} {}", holding.name, printable(why));
+            let nothing = || Cell::from("-");
+            let why = Cell::toned(Tone::Bad, why);
+            table.push([holding.name.into(), why, nothing(), nothing(), nothing()]);
         }
         for it in &holding.processes {
-            let _ = writeln!(
-                text,
-                "{:<20} {:<20} {:>10} {:>10} {:>10}",
-                holding.name,
-                printable(&it.process),
+            table.push([
+                holding.name.into(),
+                (&it.process).into(),
                 kilobytes(it.rss_bytes),
                 kilobytes(it.pss_bytes),
                 kilobytes(it.private_bytes),
-            );
+            ]);
         }
     }
-    text.push('\n');
+    table
 }
 
-fn commands(text: &mut String, rows: &[Row]) {
-    let _ = writeln!(text, "COMMANDS");
-    for row in rows.iter().filter(|row| row.payload == Payload::True && !row.argv.is_empty()) {
-        let words: Vec<String> = row.argv.iter().map(|word| quoted(word)).collect();
-        let _ = writeln!(text, "{:<20} {}", row.name, words.join(" "));
+/// One line each, to be copied; `FD` stands for a descriptor of the filter's file.
+fn commands(rows: &[Row]) -> String {
+    let mut text = String::new();
+    for row in rows.iter().filter(|row| row.payload == Payload::True) {
+        let words: Vec<ByteString> = row
+            .argv
+            .iter()
+            .filter_map(|word| ByteString::try_from(word.as_str()).ok())
+            .collect();
+        if let [command, args @ ..] = &words[..] {
+            let line = one_line(&command_line(command, args));
+            let _ = writeln!(text, "{}: {line}", row.name);
+        }
     }
-    text.push('\n');
+    text
 }
 
-fn absent(text: &mut String, missing: &[Absent]) {
-    for peer in missing {
-        let _ = writeln!(text, "not measured: {}: {}; {}", peer.name, peer.why, peer.hint);
+fn absent(missing: &[Absent]) -> String {
+    let mut text = String::new();
+    for (index, peer) in missing.iter().enumerate() {
+        let gap = if index == 0 { "\n" } else { "" };
+        let (name, why, hint) = (peer.name, &peer.why, &peer.hint);
+        let _ = writeln!(text, "{gap}not measured: {name}: {why}; {hint}");
     }
+    text
 }
 
 fn time(micros: f64) -> String {
@@ -151,38 +175,24 @@ fn time(micros: f64) -> String {
     }
 }
 
-fn kilobytes(bytes: u64) -> String {
-    format!("{} kB", bytes / 1024)
-}
-
-/// So that a shell reads the word back as it was.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", printable(word).replace('\'', r"'\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_reads_back_what_is_quoted() {
-        for (word, expected) in [
-            ("--memory=1.5", "--memory=1.5"),
-            ("", "''"),
-            ("print(1)", "'print(1)'"),
-            ("it's", r"'it'\''s'"),
-        ] {
-            assert_eq!(quoted(word), expected);
-        }
-    }
-
-    #[test]
     fn times_have_the_unit_that_fits() {
         assert_eq!(time(416.4), "416 us");
         assert_eq!(time(15_320.0), "15.32 ms");
+    }
+
+    #[test]
+    fn a_missing_peer_comes_with_the_way_to_get_it() {
+        let missing = Absent {
+            name: "bwrap",
+            why: "not found in `PATH`".into(),
+            hint: "apt-get install bubblewrap".into(),
+        };
+        let text = list(&[], &[missing], Paint::Plain);
+        assert!(text.ends_with("apt-get install bubblewrap\n"), "{text}");
     }
 }
