@@ -53,7 +53,11 @@ fn a_config_that_anybody_may_write_is_refused() {
 #[test]
 fn a_named_config_that_is_missing_or_no_file_is_refused() {
     let bench = Bench::new();
-    refused(&bench, &bench.path().join("missing.toml"), &["missing.toml"]);
+    refused(
+        &bench,
+        &bench.path().join("missing.toml"),
+        &["missing.toml"],
+    );
     refused(&bench, &bench.work(), &["regular file"]);
     refused(&bench, std::path::Path::new("/dev/null"), &["regular file"]);
 }

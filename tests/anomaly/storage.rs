@@ -21,7 +21,16 @@ struct Disk {
 impl Disk {
     fn new(size: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        mount(&["-t", "tmpfs", "-o", &format!("size={size},mode=0700"), "disk"], dir.path());
+        mount(
+            &[
+                "-t",
+                "tmpfs",
+                "-o",
+                &format!("size={size},mode=0700"),
+                "disk",
+            ],
+            dir.path(),
+        );
         Self { dir }
     }
 
@@ -185,7 +194,10 @@ fn a_disk_that_fills_while_a_program_runs_leaves_no_row_open() {
         .map(|exec| exec.status)
         .filter(|status| !status.is_final())
         .collect();
-    assert!(open.is_empty(), "rows that nobody will ever close: {open:?}");
+    assert!(
+        open.is_empty(),
+        "rows that nobody will ever close: {open:?}"
+    );
 }
 
 fn overwrite(file: &Path, offset: u64, bytes: &[u8]) {
@@ -286,5 +298,9 @@ fn a_state_directory_inside_the_workspace_is_not_shown_to_the_program() {
     let mut command = inside.command(&[], &["sh", "-c", "cat state/ledger.key; ls state"]);
     let ended = crate::bench::Ended::of(command.current_dir(bench.work()));
     assert_ne!(ended.code(), Some(0), "{}", ended.stdout());
-    assert!(!ended.stdout().contains("glovebox.db"), "{}", ended.stdout());
+    assert!(
+        !ended.stdout().contains("glovebox.db"),
+        "{}",
+        ended.stdout()
+    );
 }

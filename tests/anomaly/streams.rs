@@ -77,7 +77,11 @@ fn closed_standard_streams_do_no_harm() {
     in_shell(&bench, "exec 0<&-", "--stdin -- cat").assert_code(0);
     let ended = in_shell(&bench, "exec 1>&-", "-- sh -c 'echo lost; : > ran; exit 7'");
     assert!(bench.mark("ran").exists() || ended.code() != Some(0));
-    let ended = in_shell(&bench, "exec 0<&- 1>&- 2>&-", "-- sh -c 'echo lost; exit 0'");
+    let ended = in_shell(
+        &bench,
+        "exec 0<&- 1>&- 2>&-",
+        "-- sh -c 'echo lost; exit 0'",
+    );
     assert!(ended.output.stderr.is_empty());
     // Whatever was opened first must not have become a standard stream of the program.
     bench.run(&[], &["true"]).assert_code(0);

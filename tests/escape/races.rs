@@ -2,8 +2,8 @@
 //! must be the directory that Glovebox was started in, or nothing.
 
 use std::fs;
-use std::os::fd::AsRawFd;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -26,6 +26,19 @@ enum Decoy {
     Directory,
 }
 
+fn marker(place: &Path) -> String {
+    fs::read_to_string(place.join("marker")).unwrap_or_default()
+}
+
+/// Ends the other thread, also when a check fails.
+struct SetWhenDropped<'flag>(&'flag AtomicBool);
+
+impl Drop for SetWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 fn race(caller: Caller, decoy: Decoy) {
     let Some(trial) = Trial::new(caller) else {
         return;
@@ -44,42 +57,42 @@ fn race(caller: Caller, decoy: Decoy) {
         Decoy::Link => std::os::unix::fs::symlink(base.join("foreign"), &other).unwrap(),
         Decoy::Directory => fs::rename(base.join("foreign"), &other).unwrap(),
     }
-    // A handle, so that the start itself is never in doubt.
-    let real = fs::File::open(own.join("ws")).unwrap();
-    let start = format!("/proc/{}/fd/{}", std::process::id(), real.as_raw_fd());
-
     let over = AtomicBool::new(false);
+    // The start itself is never in doubt: nobody exchanges anything while a process is started.
+    let still = Mutex::new(());
     let (mut ran, mut refused) = (0, 0);
     std::thread::scope(|scope| {
+        let _over = SetWhenDropped(&over);
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
+                let _still = still.lock();
                 exchange(&own, &other);
-                std::thread::yield_now();
             }
         });
         for _ in 0..rounds() {
-            let run = trial
-                .run(["/bin/sh", "-c", "cat marker; touch touched"])
-                .in_directory(&start);
-            let output = run.plain();
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            if text == "foreign" {
-                over.store(true, Ordering::Relaxed);
-            }
-            assert_ne!(text, "foreign", "the sandbox shows another directory");
-            match text.as_str() {
+            let child = {
+                let _still = still.lock();
+                let places = [own.join("ws"), other.join("ws")];
+                let real = places
+                    .into_iter()
+                    .find(|place| marker(place) == "own")
+                    .unwrap();
+                let run = trial.run(["/bin/sh", "-c", "cat marker; touch touched"]);
+                run.in_directory(real.canonicalize().unwrap()).spawn()
+            };
+            let output = child.wait_with_output().unwrap();
+            match String::from_utf8_lossy(&output.stdout).as_ref() {
                 "own" => ran += 1,
+                "foreign" => panic!("the sandbox shows another directory"),
                 _ => refused += 1,
             }
         }
-        over.store(true, Ordering::Relaxed);
     });
     println!("{ran} ran in their own directory, {refused} were refused");
     assert!(ran > 0, "nothing ran at all");
-    drop(real);
     let foreign = ["own", "other", "foreign"].map(|it| base.join(it).join("ws"));
     for place in foreign {
-        if fs::read_to_string(place.join("marker")).is_ok_and(|text| text == "foreign") {
+        if marker(&place) == "foreign" {
             assert!(
                 !place.join("touched").exists(),
                 "the foreign directory was written"

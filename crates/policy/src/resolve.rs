@@ -171,7 +171,7 @@ fn refusal(first: &Exceeded, others: &[Exceeded], system: &System) -> Error {
     };
     error = error
         .hint(way_up(rule_field, &first.by, None, system))
-        .hint("`on_exceed: cap` runs with what is allowed and reports it in `capped`");
+        .hint("`--on-exceed cap` (in a request `on_exceed: cap`) runs with what is allowed and reports it in `capped`");
     match &first.by.source {
         Some(source) => error.at_rule(source.file.clone(), source.line),
         None => error,

@@ -1,6 +1,7 @@
 //! One native sandbox: its control groups, its plan on the way, its one run.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use glovebox_cage::cgroup::{Bounds, Group};
 use glovebox_cage::{Event, Handle};
@@ -9,6 +10,8 @@ use glovebox_model::{
 };
 
 use glovebox_workspace::Dir;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use super::etc::Etc;
 use super::facts::Facts;
@@ -17,6 +20,9 @@ use super::supervise;
 use crate::ended::Ended;
 use crate::spec::{Order, Spec};
 use crate::streams::{Cancel, Sink};
+
+/// Building takes milliseconds; a file system that hangs must not hang the caller.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A keeper and the groups its sandbox is limited by. However it is dropped, nothing is left.
 #[derive(Debug)]
@@ -211,13 +217,40 @@ impl Prepared {
         sink: &mut dyn Sink,
         cancel: &Cancel,
     ) -> Result<Ended> {
-        self.wait_ready()?;
+        self.wait_ready(cancel)?;
         let ended = supervise::run(&mut self, order, profile, work, stdin, sink, cancel);
         self.seat.close();
         ended
     }
 
-    fn wait_ready(&mut self) -> Result<()> {
+    fn wait_ready(&mut self, cancel: &Cancel) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let init = self.seat.handle.init_fd();
+            let mut fds = [
+                PollFd::from_borrowed_fd(init, PollFlags::IN),
+                PollFd::from_borrowed_fd(cancel.fd(), PollFlags::IN),
+            ];
+            let left = deadline.saturating_duration_since(Instant::now());
+            let timeout = Timespec::try_from(left).map_err(|_| broken(&"clock"))?;
+            match poll(&mut fds, Some(&timeout)) {
+                Err(Errno::INTR) => continue,
+                Err(errno) => return Err(broken(&errno)),
+                Ok(0) => return Err(broken(&"it was not ready after 30 s")),
+                Ok(_) => {}
+            }
+            if !fds[0].revents().is_empty() {
+                return self.hear_ready();
+            }
+            return Err(Error::new(
+                Code::Canceled,
+                Stage::Run,
+                "canceled before the program was started",
+            ));
+        }
+    }
+
+    fn hear_ready(&mut self) -> Result<()> {
         // Pid 1 speaks on its own socket; when it never came to life, the keeper says why.
         let event = self
             .seat

@@ -94,6 +94,7 @@ fn fail(record: &mut Exec, error: Error) {
         Code::CommandNotFound => (Status::Failed, Some(127)),
         Code::CommandNotExecutable | Code::CwdNotFound => (Status::Failed, Some(126)),
         Code::InvalidArgument => (Status::Failed, None),
+        Code::Canceled => (Status::Canceled, None),
         _ => (Status::Error, None),
     };
     record.error = Some(error.of_exec(record.exec_id.clone()));

@@ -64,7 +64,7 @@ reason: `pids` `9` is more than the settings allow, which is `8`
   --> g.toml:2
 hint: ask for `8` or less
 hint: change `pids` at `g.toml:2`
-hint: `on_exceed: cap` runs with what is allowed and reports it in `capped`
+hint: `--on-exceed cap` (in a request `on_exceed: cap`) runs with what is allowed and reports it in `capped`
 "
     );
     let json = serde_json::to_value(&explanation).unwrap();

@@ -150,7 +150,7 @@ fn a_refusal_points_at_the_line_and_says_the_ways_out() {
             "also refused: `pids` `9` is more than agent `bot` allows, which is `8`",
             "ask for `256M` or less",
             "change `memory` at `glovebox.toml:5`",
-            "`on_exceed: cap` runs with what is allowed and reports it in `capped`",
+            "`--on-exceed cap` (in a request `on_exceed: cap`) runs with what is allowed and reports it in `capped`",
         ]
     );
 }
