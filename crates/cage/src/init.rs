@@ -11,22 +11,29 @@ use rustix::io::Errno;
 
 use crate::apply::Workbench;
 use crate::payload;
-use crate::plan::{Plan, Step};
+use crate::plan::{Namespace, Plan, Step};
 use crate::seccomp::Compiled;
 use crate::sys::{self, Forked};
 use crate::wire::{self, At, Failure, FromInit, Order, Scratch, ToInit};
 
+/// What pid 1 finds done.
+pub(crate) struct Furnished {
+    pub(crate) filters: Compiled,
+    /// Namespaces that have their names and interfaces already.
+    pub(crate) named: Vec<Namespace>,
+}
+
 pub(crate) fn run(
     plan: &Plan,
     trees: Vec<OwnedFd>,
-    filters: Compiled,
+    furnished: Furnished,
     gate: OwnedFd,
     socket: OwnedFd,
 ) -> ! {
     if rustix::thread::set_name(c"glovebox-init").is_err() {
         sys::exit(1);
     }
-    let ready = prepare(plan, trees, filters, gate, &socket);
+    let ready = prepare(plan, trees, furnished, gate, &socket);
     let outcome = match ready {
         Ok(scratch) => serve(plan, &socket, scratch),
         Err(failure) => {
@@ -41,7 +48,7 @@ pub(crate) fn run(
 fn prepare<'plan>(
     plan: &'plan Plan,
     trees: Vec<OwnedFd>,
-    filters: Compiled,
+    furnished: Furnished,
     gate: OwnedFd,
     socket: &OwnedFd,
 ) -> Result<Option<&'plan CStr>, Failure> {
@@ -57,7 +64,7 @@ fn prepare<'plan>(
     }
     // Modes are exactly those of the plan, whatever the caller's mask was.
     rustix::process::umask(Mode::empty());
-    let mut bench = Workbench::new(plan, trees, filters);
+    let mut bench = Workbench::new(plan, trees, furnished);
     for step in &plan.steps {
         bench.apply(step).at(&step.label())?;
         if *step == Step::DieWithKeeper && keeper_is_gone(&gate) {

@@ -13,6 +13,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, pidfd_send_signal};
 
 use crate::apply::{copy_of, open_source};
+use crate::init::Furnished;
+use crate::plan::HOSTNAME;
 use crate::plan::{Ids, Namespace, Opener, Plan, Source, Step};
 use crate::seccomp::Compiled;
 use crate::sys::{self, Cloned};
@@ -34,15 +36,8 @@ fn serve(control: &OwnedFd, init_socket: OwnedFd) -> Result<(), Failure> {
     sys::ignore_signals();
     rustix::process::setsid().at("keeper session")?;
     detach(control, &init_socket).at("keeper descriptors")?;
+    let mut spare = Some(Spare::prepare()?);
     sys::forget_start(c"glovebox-keeper");
-
-    // Made now, while there is nothing else to do: the plan will need one if root sent it.
-    let mut holder = if rustix::process::geteuid().is_root() {
-        Some(Holder::new().at("id-map holder")?)
-    } else {
-        None
-    };
-    let filters = Compiled::usual();
     let mut cgroups = Vec::new();
     loop {
         let message = wire::receive::<ToKeeper>(control).at("keeper socket")?;
@@ -60,7 +55,7 @@ fn serve(control: &OwnedFd, init_socket: OwnedFd) -> Result<(), Failure> {
             }
             Some((ToKeeper::Build(plan), handles)) => {
                 cgroups.extend(plan.cgroup.iter().cloned());
-                let spare = (holder.take(), filters);
+                let spare = spare.take().ok_or(Errno::BUSY).at("a second plan")?;
                 let built = build(control, init_socket, &plan, &handles, spare);
                 let orphaned = built.as_ref().is_ok_and(|end| *end == End::CallerGone);
                 if orphaned {
@@ -70,6 +65,57 @@ fn serve(control: &OwnedFd, init_socket: OwnedFd) -> Result<(), Failure> {
             }
         }
     }
+}
+
+/// What every plan needs and no plan decides, made while the caller still thinks. It is for this one
+/// sandbox, as if it were made later.
+struct Spare {
+    /// Namespaces that pid 1 is born into instead of making them.
+    namespaces: Vec<Namespace>,
+    holder: Option<Holder>,
+    filters: Compiled,
+}
+
+impl Spare {
+    fn prepare() -> Result<Self, Failure> {
+        let filters = Compiled::usual();
+        // Without privilege these come into being together with the user namespace.
+        if !rustix::process::geteuid().is_root() {
+            return Ok(Self {
+                namespaces: Vec::new(),
+                holder: None,
+                filters,
+            });
+        }
+        let namespaces = ahead();
+        let flags = namespaces
+            .iter()
+            .fold(0, |flags, namespace| flags | namespace.flag());
+        sys::unshare(flags).at("namespaces")?;
+        if namespaces.contains(&Namespace::Uts) {
+            rustix::system::sethostname(HOSTNAME.to_bytes()).at("hostname")?;
+        }
+        if namespaces.contains(&Namespace::Net) {
+            sys::loopback_up().at("loopback up")?;
+        }
+        let holder = Some(Holder::new().at("id-map holder")?);
+        Ok(Self {
+            namespaces,
+            holder,
+            filters,
+        })
+    }
+}
+
+/// They belong to the host's root then, so nobody inside has any power over them.
+fn ahead() -> Vec<Namespace> {
+    let mut ahead = vec![Namespace::Net, Namespace::Ipc, Namespace::Uts];
+    // A test may remove a namespace only from the plan, so it must not be here already.
+    #[cfg(debug_assertions)]
+    if let Ok(part) = std::env::var("GLOVEBOX_MUTATION") {
+        ahead.retain(|namespace| format!("namespace {namespace:?}") != part && part != "hostname");
+    }
+    ahead
 }
 
 /// Nothing of the caller's stays open here: a pipe held by the keeper would never end.
@@ -94,10 +140,10 @@ fn build(
     init_socket: OwnedFd,
     plan: &Plan,
     handles: &[OwnedFd],
-    (holder, filters): (Option<Holder>, Compiled),
+    spare: Spare,
 ) -> Result<End, Failure> {
     let trees = match plan.opener {
-        Opener::Keeper => trees(plan, handles, holder)?,
+        Opener::Keeper => trees(plan, handles, spare.holder)?,
         Opener::Init => Vec::new(),
     };
     let cgroup = match &plan.cgroup {
@@ -108,15 +154,20 @@ fn build(
         None => None,
     };
     let (gate, opener) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).at("pipe")?;
-    let flags = plan
+    let fresh = plan
         .namespaces
         .iter()
-        .fold(0, |flags, namespace| flags | namespace.flag());
+        .filter(|it| !spare.namespaces.contains(it));
+    let flags = fresh.fold(0, |flags, namespace| flags | namespace.flag());
     let (pid, pidfd) =
         match sys::clone_into(flags, cgroup.as_ref().map(AsFd::as_fd)).at("namespaces")? {
             Cloned::Child => {
                 drop(opener);
-                init::run(plan, trees, filters, gate, init_socket)
+                let furnished = Furnished {
+                    filters: spare.filters,
+                    named: spare.namespaces,
+                };
+                init::run(plan, trees, furnished, gate, init_socket)
             }
             Cloned::Parent(pid, pidfd) => (pid, pidfd),
         };

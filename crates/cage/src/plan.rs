@@ -1,11 +1,14 @@
 //! What a sandbox is made of, as data: pid 1 runs the steps in order, one loop, nothing else. A test
 //! can read a plan, and remove any one step of it.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 use serde::{Deserialize, Serialize};
 
 use crate::seccomp::Filter;
+
+/// What every sandbox is called inside.
+pub(crate) const HOSTNAME: &CStr = c"sandbox";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
@@ -102,7 +105,7 @@ pub enum Step {
     /// Dies when the keeper dies.
     DieWithKeeper,
     NewSessionKeyring,
-    Hostname(CString),
+    Hostname,
     LoopbackUp,
     /// No mount made here travels to the host.
     PrivateMounts,
@@ -208,7 +211,7 @@ impl Step {
             Self::BecomeUser => "become user".into(),
             Self::DieWithKeeper => "die with keeper".into(),
             Self::NewSessionKeyring => "new session keyring".into(),
-            Self::Hostname(_) => "hostname".into(),
+            Self::Hostname => "hostname".into(),
             Self::LoopbackUp => "loopback up".into(),
             Self::PrivateMounts => "private mounts".into(),
             Self::NewRoot { .. } => "new root".into(),

@@ -75,6 +75,12 @@ pub(crate) fn clone_into(flags: u64, cgroup: Option<BorrowedFd<'_>>) -> Result<C
     }
 }
 
+/// Moves the calling process into new namespaces.
+pub(crate) fn unshare(flags: u64) -> Result<()> {
+    // SAFETY: only namespaces are asked for; descriptors and memory stay as they are.
+    result(unsafe { libc::syscall(libc::SYS_unshare, flags) }).map(drop)
+}
+
 /// Sets attributes on a mount and everything below it; with `id_map`, shows its owners through
 /// that user namespace.
 pub(crate) fn set_mount_attributes(

@@ -117,7 +117,7 @@ impl<'fd> Builder<'fd, '_> {
         self.steps.extend([
             Step::BecomeUser,
             Step::DieWithKeeper,
-            Step::Hostname(c"sandbox".into()),
+            Step::Hostname,
             Step::LoopbackUp,
             Step::NewRoot {
                 bytes: Some(scratch_bytes(limits)),

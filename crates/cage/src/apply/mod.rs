@@ -9,8 +9,8 @@ use std::os::fd::OwnedFd;
 
 use crate::sys::Result;
 
-use crate::plan::{Opener, Plan, Step};
-use crate::seccomp::Compiled;
+use crate::init::Furnished;
+use crate::plan::{HOSTNAME, Namespace, Opener, Plan, Step};
 use crate::sys;
 
 pub(crate) use mounts::{copy_of, open_source};
@@ -21,17 +21,21 @@ pub(crate) struct Workbench<'plan> {
     /// One per mount of the plan, in its order, opened before anything is covered.
     sources: VecDeque<OwnedFd>,
     root: Option<OwnedFd>,
-    filters: Compiled,
+    furnished: Furnished,
 }
 
 impl<'plan> Workbench<'plan> {
-    pub(crate) fn new(plan: &'plan Plan, handed: Vec<OwnedFd>, filters: Compiled) -> Self {
+    pub(crate) fn new(plan: &'plan Plan, handed: Vec<OwnedFd>, furnished: Furnished) -> Self {
         Self {
             plan,
             sources: handed.into(),
             root: None,
-            filters,
+            furnished,
         }
+    }
+
+    fn has(&self, namespace: Namespace) -> bool {
+        self.furnished.named.contains(&namespace)
     }
 
     pub(crate) fn apply(&mut self, step: &Step) -> Result<()> {
@@ -43,7 +47,9 @@ impl<'plan> Workbench<'plan> {
                 set_parent_process_death_signal(Some(Signal::KILL))
             }
             Step::NewSessionKeyring => sys::new_session_keyring(),
-            Step::Hostname(name) => rustix::system::sethostname(name.as_bytes()),
+            Step::Hostname if self.has(Namespace::Uts) => Ok(()),
+            Step::Hostname => rustix::system::sethostname(HOSTNAME.to_bytes()),
+            Step::LoopbackUp if self.has(Namespace::Net) => Ok(()),
             Step::LoopbackUp => sys::loopback_up(),
             Step::PrivateMounts => mounts::make_private(),
             Step::NewRoot { bytes, files } => {
@@ -82,7 +88,7 @@ impl<'plan> Workbench<'plan> {
                 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
                 set_dumpable_behavior(DumpableBehavior::NotDumpable)
             }
-            Step::Filter(filter) => sys::install_filter(&self.filters.program(filter)),
+            Step::Filter(filter) => sys::install_filter(&self.furnished.filters.program(filter)),
         }
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::command::{Environment, Invocation};
 use super::interrupt::Interrupt;
-use super::native::{self, Limiter};
+use super::native::{self, Begin, Limiter};
 use super::peer::{Absent, Found, Peer};
 use super::stage::{Payload, Stage};
 
@@ -22,6 +22,8 @@ pub(super) enum Role {
     Start,
     /// The native sandbox alone.
     Native,
+    /// The same with its keeper's fork.
+    NativeFork,
     /// The same with a control group.
     NativeGroup,
     /// `glovebox run`, from shell to shell, ledger durable.
@@ -39,7 +41,7 @@ pub(super) struct Contender {
 #[derive(Debug)]
 enum Action {
     Command(Invocation),
-    Native(Limiter),
+    Native(Begin, Limiter),
 }
 
 impl Contender {
@@ -57,6 +59,7 @@ impl Contender {
             Role::Baseline => "vfork+exec",
             Role::Start => "glovebox --version",
             Role::Native => "native",
+            Role::NativeFork => "native + fork",
             Role::NativeGroup => "native + cgroup",
             Role::Run => "glovebox run",
             Role::Peer(peer) => peer.name(),
@@ -70,7 +73,10 @@ impl Contender {
             Role::Native => {
                 "engine side: keeper ready, plan sent, until nothing is left; limits supervised"
             }
-            Role::NativeGroup => "the same with its control groups made, entered and removed",
+            Role::NativeFork => {
+                "the same from before its keeper is forked and the host is looked at"
+            }
+            Role::NativeGroup => "as native, with its control groups made, entered and removed",
             Role::Run => {
                 "whole command, ledger durable, limits by control group where there is one"
             }
@@ -81,7 +87,7 @@ impl Contender {
     /// What a reader can type; empty for what happens inside this process.
     pub(super) fn argv(&self) -> Vec<String> {
         match &self.action {
-            Action::Native(_) => Vec::new(),
+            Action::Native(..) => Vec::new(),
             Action::Command(invocation) => invocation
                 .argv
                 .iter()
@@ -92,7 +98,7 @@ impl Contender {
 
     pub(super) fn invocation(&self) -> Option<&Invocation> {
         match &self.action {
-            Action::Native(_) => None,
+            Action::Native(..) => None,
             Action::Command(invocation) => Some(invocation),
         }
     }
@@ -100,7 +106,9 @@ impl Contender {
     pub(super) fn measure(&self, stage: &Stage, interrupt: &Interrupt) -> Result<Duration> {
         match &self.action {
             Action::Command(invocation) => invocation.measure(interrupt),
-            Action::Native(limiter) => native::measure(stage, *limiter, self.payload, interrupt),
+            Action::Native(begin, limiter) => {
+                native::measure(stage, (*begin, *limiter), self.payload, interrupt)
+            }
         }
     }
 }
@@ -144,17 +152,20 @@ fn ours(own: &OsString, stage: &Stage, payload: Payload) -> Vec<Contender> {
     let mut whole: Vec<OsString> = vec![own.clone(), "--state-dir".into(), stage.state().into()];
     whole.extend(["--quiet", "run", "--"].map(OsString::from));
     whole.extend(plain);
-    let native = |role, limiter| Contender {
+    let native = |role, begin, limiter| Contender {
         role,
         payload,
-        action: Action::Native(limiter),
+        action: Action::Native(begin, limiter),
     };
     let mut found = vec![
         Contender::command(Role::Baseline, payload, baseline),
-        native(Role::Native, Limiter::Supervised),
+        native(Role::Native, Begin::Keeper, Limiter::Supervised),
     ];
     if payload == Payload::True {
-        found.push(native(Role::NativeGroup, Limiter::ControlGroup));
+        found.extend([
+            native(Role::NativeFork, Begin::Nothing, Limiter::Supervised),
+            native(Role::NativeGroup, Begin::Keeper, Limiter::ControlGroup),
+        ]);
         let version = invocation(vec![own.clone(), "--version".into()], VERSION);
         found.push(Contender::command(Role::Start, payload, version));
     }

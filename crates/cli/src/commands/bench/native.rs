@@ -20,19 +20,25 @@ pub(super) enum Limiter {
     ControlGroup,
 }
 
+/// Where the clock starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begin {
+    /// A keeper waits, with whatever it prepares before it knows its plan; the host is known.
+    Keeper,
+    /// Nothing is there yet: the keeper is forked and the host is looked at.
+    Nothing,
+}
+
 /// A long settling keeper would be measured as a slow sandbox.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// From the moment the engine has a keeper until nothing of the sandbox is left.
+/// Until nothing of the sandbox is left.
 pub(super) fn measure(
     stage: &Stage,
-    limiter: Limiter,
+    (begin, limiter): (Begin, Limiter),
     payload: Payload,
     interrupt: &Interrupt,
 ) -> Result<Duration> {
-    let keeper = Keeper::fork().map_err(|errno| failed(&errno))?;
-    settle(&keeper)?;
-    let group = format!("glovebox-bench-{}", keeper.keeper_pid());
     let (work, artifacts) = (directory(&stage.work())?, directory(&stage.artifacts())?);
     let spec = Spec {
         sandbox_id: SandboxId::from_random([0; 16]),
@@ -45,9 +51,17 @@ pub(super) fn measure(
     };
     let order = order(payload);
     let mut output = Output::default();
-    let mut native = Native::new(keeper);
 
-    let started = Instant::now();
+    let mut started = Instant::now();
+    let keeper = Keeper::fork().map_err(|errno| failed(&errno))?;
+    let group = format!("glovebox-bench-{}", keeper.keeper_pid());
+    if begin == Begin::Keeper {
+        settle(&keeper)?;
+    }
+    let mut native = Native::new(keeper);
+    if begin == Begin::Keeper {
+        started = Instant::now();
+    }
     if limiter == Limiter::ControlGroup {
         native.reserve(&group)?;
     }

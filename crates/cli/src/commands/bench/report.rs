@@ -139,6 +139,8 @@ fn comparisons(rows: &[Row]) -> Vec<Comparison> {
             Role::Baseline,
             None,
         );
+        let forked = "native + fork / vfork+exec".into();
+        compare(forked, Role::NativeFork, Role::Baseline, None);
         for row in rows.iter().filter(|row| row.payload == payload) {
             let Role::Peer(peer) = row.role else {
                 continue;
