@@ -82,8 +82,7 @@ impl Bench {
 
     /// Starts a shell script and returns when it has made the file `running`.
     pub(crate) fn start(&self, flags: &[&str], script: &str) -> Running {
-        let script = format!("{script_head}{script}", script_head = ": > running\n");
-        let mut command = self.command(flags, &["sh", "-c", &script]);
+        let mut command = self.command(flags, &["sh", "-c", script]);
         let child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -31,7 +31,7 @@ fn crowd(bench: &Bench) -> Vec<Ended> {
 
 /// A run that ends so that nobody of it can tidy up: its groups are there to be found.
 fn crash(bench: &Bench) {
-    let running = bench.start(&[], "sleep 1000");
+    let running = bench.start(&[], ": > running; sleep 1000");
     running.signal(Signal::STOP);
     for one in traces::family(running.pid().as_raw_nonzero().get()) {
         one.signal(Signal::KILL);
@@ -85,7 +85,7 @@ fn twenty_at_once_after_a_crash_all_succeed_and_one_of_them_reports_it() {
 #[test]
 fn a_start_leaves_the_living_runs_of_its_own_state_directory_alone() {
     let bench = Bench::new();
-    let running = bench.start(&[], "until [ -e go ]; do :; done; echo alive");
+    let running = bench.start(&[], ": > running; until [ -e go ]; do :; done; echo alive");
     bench.run(&[], &["true"]).assert_code(0).assert_says(&[]);
     assert_ne!(traces::groups(&bench.tag()).len(), 0);
     std::fs::write(bench.mark("go"), "").unwrap();
@@ -98,7 +98,7 @@ fn a_start_leaves_the_living_runs_of_its_own_state_directory_alone() {
 #[test]
 fn two_state_directories_never_touch_each_others_groups() {
     let (one, other) = (Bench::new(), Bench::new());
-    let running = one.start(&[], "until [ -e go ]; do :; done; echo alive");
+    let running = one.start(&[], ": > running; until [ -e go ]; do :; done; echo alive");
     let mut groups = traces::groups(&one.tag());
     assert!(!groups.is_empty());
 
@@ -124,7 +124,7 @@ fn two_state_directories_never_touch_each_others_groups() {
 fn a_forged_note_removes_no_group_of_another_state_directory() {
     let (one, other) = (Bench::new(), Bench::new());
     other.run(&[], &["true"]).assert_code(0);
-    let running = one.start(&[], "until [ -e go ]; do :; done; echo alive");
+    let running = one.start(&[], ": > running; until [ -e go ]; do :; done; echo alive");
     let groups = traces::groups(&one.tag());
     let mut note = String::from("{}\n");
     for group in &groups {

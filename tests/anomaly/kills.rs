@@ -99,7 +99,7 @@ impl Trial {
             // Deaf to signals, away from their parent, in sessions of their own.
             let script = "trap '' TERM HUP INT\n\
                           for i in 1 2 3; do setsid sh -c 'trap \"\" TERM HUP; sleep 1000' & done\n\
-                          sleep 1000";
+                          : > running; sleep 1000";
             return self.bench.start(&[], script);
         }
         let file = self.bench.path().join("reached");

@@ -12,7 +12,7 @@ use crate::bench::{Bench, Running, binary};
 use crate::traces;
 use crate::wait::{PATIENCE, Watched, until};
 
-const DEAF: &str = "trap '' TERM HUP INT QUIT\nwhile :; do sleep 1000; done";
+const DEAF: &str = "trap '' TERM HUP INT QUIT; : > running\nwhile :; do sleep 1000; done";
 
 /// The grace is 5 s; anything near it was waited out.
 #[track_caller]
@@ -29,7 +29,7 @@ fn only_status(bench: &Bench) -> Status {
 
 fn canceled_by(signal: Signal) {
     let bench = Bench::new();
-    let running = bench.start(&[], "sleep 1000");
+    let running = bench.start(&[], ": > running; sleep 1000");
     running.signal(signal);
     let ended = running.wait();
     ended.assert_code(130);
@@ -56,7 +56,7 @@ fn a_hangup_cancels_the_run() {
 #[test]
 fn the_payload_is_asked_to_stop_and_may_tidy_up() {
     let bench = Bench::new();
-    let script = "trap 'echo tidied; exit 0' TERM\nwhile :; do sleep 0.01; done";
+    let script = "trap 'echo tidied; exit 0' TERM; : > running\nwhile :; do sleep 0.01; done";
     let running = bench.start(&[], script);
     running.signal(Signal::INT);
     let ended = running.wait();
@@ -67,7 +67,7 @@ fn the_payload_is_asked_to_stop_and_may_tidy_up() {
 #[test]
 fn a_second_signal_ends_a_payload_that_is_deaf_to_the_first_at_once() {
     let bench = Bench::new();
-    let script = "trap ': > asked' TERM\nwhile :; do sleep 0.01; done";
+    let script = "trap ': > asked' TERM; : > running\nwhile :; do sleep 0.01; done";
     let running = bench.start(&[], script);
     running.signal(Signal::INT);
     // Two signals that are pending together are one.
@@ -94,7 +94,7 @@ fn a_deaf_payload_is_killed_after_the_grace_of_one_signal() {
 #[test]
 fn a_stopped_payload_can_be_canceled() {
     let bench = Bench::new();
-    let running = bench.start(&[], "kill -STOP $$");
+    let running = bench.start(&[], ": > running; kill -STOP $$");
     running.signal(Signal::INT);
     running.wait().assert_code(130);
     bench.assert_nothing_left();

@@ -174,7 +174,10 @@ fn a_disk_that_is_full_from_the_first_start_on_leaves_a_usable_state_directory()
 fn a_disk_that_fills_while_a_program_runs_leaves_no_row_open() {
     let disk = Disk::new("8M");
     let bench = Bench::with_state(disk.state());
-    let running = bench.start(&[], "until [ -e go ]; do :; done; yes | head -c 1000000");
+    let running = bench.start(
+        &[],
+        ": > running; until [ -e go ]; do :; done; yes | head -c 1000000",
+    );
     disk.fill();
     std::fs::write(bench.mark("go"), "").unwrap();
     let ended = running.wait();
@@ -264,7 +267,7 @@ fn the_whole_machine_and_a_home_are_no_workspaces() {
 #[test]
 fn a_workspace_that_is_deleted_while_it_is_used_ends_in_a_record() {
     let bench = Bench::new();
-    let script = "until [ -e /tmp/stop ]; do [ -e /workspace/work/alive ] || : > /tmp/stop; done";
+    let script = ": > running; until [ -e /tmp/stop ]; do [ -e /workspace/work/alive ] || : > /tmp/stop; done";
     std::fs::write(bench.mark("alive"), "").unwrap();
     let running = bench.start(&[], script);
     std::fs::remove_dir_all(bench.work()).unwrap();

@@ -107,8 +107,6 @@ pub enum Step {
     NewSessionKeyring,
     Hostname,
     LoopbackUp,
-    /// No mount made here travels to the host.
-    PrivateMounts,
     /// An empty memory file system with a quota, where the root is built. It also holds the scratch
     /// space: the root itself is sealed later, its writable places are not.
     NewRoot {
@@ -213,7 +211,6 @@ impl Step {
             Self::NewSessionKeyring => "new session keyring".into(),
             Self::Hostname => "hostname".into(),
             Self::LoopbackUp => "loopback up".into(),
-            Self::PrivateMounts => "private mounts".into(),
             Self::NewRoot { .. } => "new root".into(),
             Self::Directory { path, .. } => format!("directory {}", path.to_string_lossy()),
             Self::Symlink { path, .. } => format!("link {}", path.to_string_lossy()),

@@ -91,6 +91,8 @@ pub(crate) fn set_mount_attributes(
     // SAFETY: all-zero bytes are a valid `mount_attr`: every field is an integer.
     let mut attributes: libc::mount_attr = unsafe { std::mem::zeroed() };
     attributes.attr_set = set;
+    // A copy of a shared mount would go on receiving what the host mounts below it.
+    attributes.propagation = libc::MS_PRIVATE;
     if let Some(id_map) = id_map {
         attributes.attr_set |= libc::MOUNT_ATTR_IDMAP;
         attributes.userns_fd = id_map.as_raw_fd() as u64;

@@ -47,11 +47,13 @@ impl Exit {
             Code::CommandNotFound => Self::NOT_FOUND,
             Code::CommandNotExecutable | Code::CwdNotFound => Self::NOT_EXECUTABLE,
             Code::Canceled => Self::CANCELED,
-            Code::LedgerTampered | Code::NotFound | Code::Conflict => Self::FAILURE,
+            Code::NotFound => Self::FAILURE,
             Code::Busy
             | Code::BackendUnavailable
             | Code::DiskFull
             | Code::Internal
+            | Code::Conflict
+            | Code::LedgerTampered
             | Code::Lost
             | Code::SetupFailed
             | Code::StoreUnavailable => Self::OURS,

@@ -179,7 +179,7 @@ impl Engine {
             Err(error) => {
                 // Nothing was started or nothing could be recorded; the files say nothing true.
                 let _ = files.discard();
-                Err(error.of_exec(draft.exec_id))
+                self.refuse(&draft, error.of_exec(draft.exec_id.clone()))
             }
         }
     }
@@ -301,11 +301,15 @@ impl Engine {
         toolchain::detect(&settings.host, &request)
     }
 
+    /// Writes down that nothing was started, and why. What the caller got wrong in asking, and what
+    /// keeps us from writing anything, stays an error.
     fn refuse(&self, draft: &Draft, error: Error) -> Result<Exec> {
-        if error.code != Code::PolicyDenied {
-            return Err(error);
-        }
-        let mut record = draft.record(Status::PolicyDenied);
+        let status = match error.code {
+            Code::PolicyDenied => Status::PolicyDenied,
+            Code::BackendUnavailable | Code::SetupFailed => Status::Error,
+            _ => return Err(error),
+        };
+        let mut record = draft.record(status);
         record.ended_at = Some(jiff::Timestamp::now());
         record.error = Some(error.of_exec(draft.exec_id.clone()));
         self.store()?.refuse(record)

@@ -1,6 +1,7 @@
 //! From a spec to the cage's plan: which namespaces, mounts, rules and limits, in which order.
 
-use std::ffi::{CString, OsStr};
+use std::collections::BTreeSet;
+use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -30,8 +31,6 @@ const INERT: [Attribute; 3] = [Attribute::NoSuid, Attribute::NoDev, Attribute::N
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// Readable by anybody and nobody's business inside: keys of the host's users, kernel addresses.
 const MASKED: [&str; 2] = ["/proc/keys", "/proc/kallsyms"];
-/// Files of the root's own: mount points, links and directories, with room for toolchains.
-const FURNITURE: u64 = 1024;
 /// Directories of the host's that a merged-/usr host has as links and an older one for real.
 const SYSTEM: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
@@ -61,6 +60,7 @@ pub(super) fn lay_out<'fd>(
     // After the scratch space: a toolchain may lie below /tmp.
     builder.toolchains(spec)?;
     builder.lock(spec);
+    builder.count_furniture();
     let plan = Plan {
         namespaces: Namespace::ALL.to_vec(),
         ids: ids(facts)?,
@@ -121,7 +121,7 @@ impl<'fd> Builder<'fd, '_> {
             Step::LoopbackUp,
             Step::NewRoot {
                 bytes: Some(scratch_bytes(limits)),
-                files: Some(limits.disk_files.get().saturating_add(FURNITURE)),
+                files: Some(limits.disk_files.get()),
             },
         ]);
         self.rules.push(FileRule {
@@ -217,7 +217,7 @@ impl<'fd> Builder<'fd, '_> {
         self.tree(&spec.artifacts, c"/workspace/artifacts")
     }
 
-    fn tree(&mut self, tree: &Tree<'fd>, target: &std::ffi::CStr) -> Result<()> {
+    fn tree(&mut self, tree: &Tree<'fd>, target: &CStr) -> Result<()> {
         let attributes = match tree.access {
             Access::None => return Ok(()),
             Access::Ro => READ_ONLY.to_vec(),
@@ -332,6 +332,42 @@ impl<'fd> Builder<'fd, '_> {
         self.steps.extend([Step::Undumpable, Step::Filter(filter)]);
     }
 
+    /// The root's own directories, links and mount points are files too, and not the payload's.
+    fn count_furniture(&mut self) {
+        let mut made: BTreeSet<Vec<u8>> = BTreeSet::new();
+        let mut add = |path: &CStr| {
+            let path = path.to_bytes();
+            let parents = (1..path.len())
+                .filter(|at| path[*at] == b'/')
+                .map(|at| &path[..at]);
+            made.extend(parents.chain([path]).map(<[u8]>::to_vec));
+        };
+        for step in &self.steps {
+            match step {
+                Step::Directory { path, .. }
+                | Step::Symlink { path, .. }
+                | Step::File { path, .. } => add(path),
+                Step::Mount { target, .. } => add(target),
+                Step::Scratch { places, .. } => places.iter().for_each(|(path, _)| add(path)),
+                Step::Proc { .. } => add(c"/proc"),
+                Step::Terminals { .. } => {
+                    [c"/dev/pts", c"/dev/ptmx"].into_iter().for_each(&mut add)
+                }
+                _ => {}
+            }
+        }
+        // And the root itself.
+        let count = made.len() as u64 + 1;
+        for step in &mut self.steps {
+            if let Step::NewRoot {
+                files: Some(files), ..
+            } = step
+            {
+                *files = files.saturating_add(count);
+            }
+        }
+    }
+
     fn mount_path(&mut self, host: &Path, guest: &Path, attributes: &[Attribute]) -> Result<()> {
         let source = Source::Path {
             path: c_path(host)?,
@@ -360,8 +396,8 @@ fn payload_steps(limits: &Limits, facts: &Facts) -> Vec<PayloadStep> {
         PayloadStep::Limit(Resource::Core, 0),
         PayloadStep::Limit(Resource::OpenFiles, limits.open_files.get()),
         PayloadStep::Limit(Resource::FileSize, limits.disk_bytes.get()),
-        // One process that burns alone is ended by the kernel; the sum is watched.
-        PayloadStep::Limit(Resource::CpuSeconds, limits.cpu_ms.get().div_ceil(1000)),
+        // A second later than the watch, which knows why: for a process that it cannot see.
+        PayloadStep::Limit(Resource::CpuSeconds, limits.cpu_ms.get().div_ceil(1000) + 1),
     ];
     if !facts.kernel_limits("pids") {
         // Counted per user namespace, so by sandbox; pid 1 is one of them.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use glovebox_cage::cgroup::{Bounds, Group};
 use glovebox_cage::{Event, Handle};
 use glovebox_model::{
-    Code, Error, Grade, Guarantee, Isolation, LimitsDemand, Profile, Result, Stage,
+    Code, Error, Grade, Guarantee, Isolation, LimitsDemand, NetworkMode, Profile, Result, Stage,
 };
 
 use glovebox_workspace::Dir;
@@ -180,6 +180,24 @@ impl Native {
 }
 
 fn demand(isolation: &Isolation, profile: &Profile) -> Result<()> {
+    let refuse = |what: &str| {
+        Err(Error::new(
+            Code::BackendUnavailable,
+            Stage::Run,
+            format!("the `native` backend cannot give {what} in this version"),
+        )
+        .hint("change the settings that grant it; `glovebox policy explain` shows where they are"))
+    };
+    match profile.network {
+        // Retrieval is done for the program, from outside.
+        NetworkMode::None | NetworkMode::Retrieval => {}
+        mode @ (NetworkMode::Allowlist | NetworkMode::Unrestricted) => {
+            return refuse(&format!("the network `{mode}`"));
+        }
+    }
+    if let Some(image) = &profile.image {
+        return refuse(&format!("the image `{image}`"));
+    }
     if profile.limits_demand == LimitsDemand::Supervised {
         return Ok(());
     }

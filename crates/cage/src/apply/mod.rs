@@ -51,7 +51,6 @@ impl<'plan> Workbench<'plan> {
             Step::Hostname => rustix::system::sethostname(HOSTNAME.to_bytes()),
             Step::LoopbackUp if self.has(Namespace::Net) => Ok(()),
             Step::LoopbackUp => sys::loopback_up(),
-            Step::PrivateMounts => mounts::make_private(),
             Step::NewRoot { bytes, files } => {
                 if self.plan.opener == Opener::Init {
                     self.open_sources()?;

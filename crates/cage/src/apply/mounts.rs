@@ -7,8 +7,7 @@ use crate::sys::Result;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount,
-    mount_change, move_mount, open_tree, unmount,
+    MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, move_mount, open_tree, unmount,
 };
 
 use super::Workbench;
@@ -17,13 +16,6 @@ use crate::sys;
 
 /// Where the new root is put together; any directory that every host has.
 const STAGES: [&CStr; 4] = [c"/tmp", c"/run", c"/mnt", c"/var"];
-
-pub(super) fn make_private() -> Result<()> {
-    mount_change(
-        c"/",
-        MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
-    )
-}
 
 pub(super) fn detach_host() -> Result<()> {
     // After pivot_root(".", ".") the old root lies on top of the new one.

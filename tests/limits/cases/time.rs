@@ -1,0 +1,88 @@
+//! The clock on the wall.
+
+use std::time::Duration;
+
+use support::{Caller, python};
+
+use super::beside_a_neighbour;
+
+/// From the limit to the end of the exec, a program's grace included.
+const LATE: Duration = Duration::from_secs(2);
+
+fn times_out(caller: Caller, command: &[&str]) {
+    beside_a_neighbour(caller, |trial| {
+        let outcome = trial.run(command).with(["--timeout", "1s"]).json();
+        outcome.expect("timed_out", 124, Some("wall"));
+        assert_eq!(outcome.record["timed_out"], true);
+        let took = Duration::from_millis(outcome.record["duration_ms"].as_u64().unwrap());
+        assert!(took >= Duration::from_secs(1), "{took:?}");
+        assert!(
+            outcome.took < Duration::from_secs(1) + LATE,
+            "{:?}",
+            outcome.took
+        );
+    });
+}
+
+pub fn a_timeout_is_kept(caller: Caller) {
+    times_out(caller, &["/bin/sleep", "30"]);
+}
+
+pub fn a_program_that_ignores_the_signal(caller: Caller) {
+    let code = "
+import signal, time
+for number in range(1, 65):
+    try: signal.signal(number, signal.SIG_IGN)
+    except (OSError, ValueError): pass
+while True: time.sleep(1)
+";
+    times_out(caller, &[python(), "-c", code]);
+}
+
+pub fn a_program_that_stopped_itself(caller: Caller) {
+    times_out(
+        caller,
+        &[
+            python(),
+            "-c",
+            "import os, signal\nos.kill(0, signal.SIGSTOP)",
+        ],
+    );
+}
+
+/// More on request: `GLOVEBOX_TIMER_RACES=1000`.
+pub fn an_end_at_the_very_moment_of_the_timeout(caller: Caller) {
+    let asked = std::env::var("GLOVEBOX_TIMER_RACES").ok();
+    let rounds = asked.and_then(|text| text.parse().ok()).unwrap_or(60);
+    beside_a_neighbour(caller, |trial| {
+        let (mut succeeded, mut timed_out) = (0, 0);
+        for round in 0..rounds {
+            // Around the limit, from just before to just after.
+            let seconds = format!("0.{:03}", 92 + round % 12);
+            let outcome = trial
+                .run(["/bin/sleep", &seconds])
+                .with(["--timeout", "100ms"])
+                .json();
+            match outcome.status() {
+                "succeeded" => {
+                    outcome.expect("succeeded", 0, None);
+                    assert_eq!(outcome.record["timed_out"], false);
+                    assert_eq!(outcome.record["exit_code"], 0);
+                    succeeded += 1;
+                }
+                "timed_out" => {
+                    outcome.expect("timed_out", 124, Some("wall"));
+                    assert_eq!(outcome.record["timed_out"], true);
+                    timed_out += 1;
+                }
+                other => panic!("`{other}` is no end of a sleep: {}", outcome.record),
+            }
+            assert!(
+                outcome.record["receipt"]["seq"].is_u64(),
+                "{}",
+                outcome.record
+            );
+        }
+        println!("{succeeded} succeeded, {timed_out} timed out");
+    });
+}
