@@ -1,6 +1,6 @@
 //! Our own probes and, where it lies beside the repository, the corpus of probes.
 
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::Instant;
 
 use support::{Caller, Fixtures, Row, Trial, Verdict, bundle_rows, own_probe, print_table, python};
@@ -136,5 +136,34 @@ fn the_corpus_of_probes_is_held_inside_and_crosses_outside() {
     assert_control_fails(&light, &outside, 50);
     println!("took {:?}", started.elapsed());
     drop(fixtures);
+    trial.end();
+}
+
+#[test]
+fn files_made_by_root_belong_to_the_owner_of_the_workspace() {
+    const OWNER: u32 = 23_456;
+    let trial = Trial::new(Caller::Root).unwrap();
+    std::os::unix::fs::chown(trial.work(), Some(OWNER), Some(OWNER)).unwrap();
+    let foreign = trial.put("foreign", "somebody else's");
+    std::os::unix::fs::chown(&foreign, Some(0), Some(0)).unwrap();
+    std::fs::set_permissions(&foreign, PermissionsExt::from_mode(0o644)).unwrap();
+    let script = "touch made; mkdir below; id -u; stat -c %u made foreign; echo x >> foreign; \
+                  chown 0 made; chmod 4755 made; exit 0";
+    let output = trial.run(["/bin/sh", "-c", script]).plain();
+    let said = String::from_utf8_lossy(&output.stdout);
+    // Inside, the owner is the sandbox's user and anybody else is nobody.
+    assert_eq!(
+        said.split_whitespace().collect::<Vec<_>>(),
+        ["1000", "1000", "65534"]
+    );
+    for name in ["made", "below"] {
+        let facts = std::fs::metadata(trial.work().join(name)).unwrap();
+        assert_eq!((facts.uid(), facts.gid()), (OWNER, OWNER), "{name}");
+        assert_eq!(facts.mode() & 0o6000, 0, "{name}");
+    }
+    assert_eq!(
+        std::fs::read_to_string(&foreign).unwrap(),
+        "somebody else's"
+    );
     trial.end();
 }

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use support::{Caller, Trial};
 
-/// More on request: `GLOVEBOX_RACES=20000`.
+/// More on request: `GLOVEBOX_TEST_RACES=20000`.
 fn rounds() -> u32 {
-    let asked = std::env::var("GLOVEBOX_RACES").ok();
+    let asked = std::env::var("GLOVEBOX_TEST_RACES").ok();
     asked.and_then(|text| text.parse().ok()).unwrap_or(60)
 }
 

@@ -2,7 +2,7 @@
 //! the host's side, now or in a later run.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
 use support::{Caller, Fixtures, Trial, python};
@@ -48,24 +48,19 @@ put("node_modules/.bin/node", script); put("python3", script); put("sh", script)
     let planted = trial.run([python(), "-c", &plant]).json();
     planted.expect("succeeded", 0, None);
 
-    // Later runs, with toolchains looked for, each in another form.
+    // Later runs, each in another form, with the workspace's own programs first on the path.
     let path = format!("{}:/usr/bin:/bin", trial.work().display());
-    for (options, command) in [
-        (vec!["--json"], vec!["/bin/true"]),
-        (vec!["--toolchain", "auto"], vec!["/bin/true"]),
-        (
-            vec!["--toolchain", "auto"],
-            vec!["/usr/bin/python3", "-S", "-c", "0"],
-        ),
-        (vec!["--workspace", "ro", "--json"], vec!["/bin/true"]),
-        (vec!["--report", "report.json"], vec!["/bin/true"]),
-    ] {
-        let _ = trial
-            .run(command)
-            .with(options)
-            .outside("PATH", &path)
-            .plain();
-    }
+    let started = |options: &[&str], toolchain: &str, command: &[&str]| {
+        let run = trial.run(command).with(options).toolchain(toolchain);
+        let output = run.outside("PATH", &path).plain();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{options:?} {toolchain}: {said}");
+    };
+    started(&[], "off", &["/bin/true"]);
+    started(&["--json"], "auto", &["/bin/true"]);
+    started(&[], "auto", &["/usr/bin/python3", "-I", "-S", "-c", "0"]);
+    started(&["--workspace", "ro"], "auto", &["/bin/true"]);
+    started(&["--report", "report.json"], "off", &["/bin/true"]);
     assert!(
         !mark.exists(),
         "something of the workspace was executed on the host"
@@ -79,7 +74,18 @@ fn a_toolchain_that_a_payload_made_up_shows_nothing_of_the_host() {
     let fixtures = Fixtures::new(&trial);
     let secret = trial.home().join("private");
     fs::create_dir_all(secret.join("bin")).unwrap();
-    fs::write(secret.join("bin/python3"), "a canary of the host").unwrap();
+    // As much like an interpreter's home as can be made up.
+    fs::create_dir_all(secret.join("lib/python3.11")).unwrap();
+    for name in [
+        "bin/python3",
+        "bin/python3.11",
+        "bin/python",
+        "lib/python3.11/os.py",
+    ] {
+        let path = secret.join(name);
+        fs::write(&path, "a canary of the host").unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    }
     let venv = trial.work().join(".venv");
     fs::create_dir_all(venv.join("bin")).unwrap();
     fs::write(
@@ -90,17 +96,20 @@ fn a_toolchain_that_a_payload_made_up_shows_nothing_of_the_host() {
     symlink(secret.join("bin/python3"), venv.join("bin/python3")).unwrap();
     symlink(&secret, trial.work().join("link")).unwrap();
     let look = format!(
-        "cat {0}/bin/python3 link/bin/python3 .venv/bin/python3; ls {0}",
+        "cat {0}/bin/python3 link/bin/python3 .venv/bin/python3; ls {0}; echo looked",
         secret.display()
     );
-    for mode in [
-        vec!["--toolchain", "auto"],
-        vec!["--toolchain", ".venv"],
-        vec![],
-    ] {
-        let output = trial.run(["/bin/sh", "-c", &look]).with(&mode).plain();
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(!text.contains("canary"), "{mode:?} shows the host: {text}");
+    for toolchain in ["off", "auto", "venv"] {
+        let run = trial.run(["/bin/sh", "-c", &look]).toolchain(toolchain);
+        for run in [run.clone(), run.outside("VIRTUAL_ENV", &venv)] {
+            let output = run.plain();
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(text.contains("looked"), "{output:?}");
+            assert!(
+                !text.contains("canary"),
+                "`{toolchain}` shows the host: {text}"
+            );
+        }
     }
     drop(fixtures);
     trial.end();

@@ -88,6 +88,7 @@ impl Trial {
     pub fn run<Word: AsRef<OsStr>>(&self, command: impl IntoIterator<Item = Word>) -> Run<'_> {
         Run {
             trial: self,
+            toolchain: "off",
             options: Vec::new(),
             environment: Vec::new(),
             directory: self.work(),
@@ -141,6 +142,7 @@ impl Trial {
 #[derive(Debug, Clone)]
 pub struct Run<'trial> {
     trial: &'trial Trial,
+    toolchain: &'trial str,
     options: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
     directory: PathBuf,
@@ -148,7 +150,14 @@ pub struct Run<'trial> {
     command: Vec<OsString>,
 }
 
-impl Run<'_> {
+impl<'trial> Run<'trial> {
+    /// Which interpreters of the host are shown; none unless a test asks.
+    #[must_use]
+    pub fn toolchain(mut self, which: &'trial str) -> Self {
+        self.toolchain = which;
+        self
+    }
+
     #[must_use]
     pub fn with<Word: AsRef<OsStr>>(mut self, options: impl IntoIterator<Item = Word>) -> Self {
         self.options
@@ -200,7 +209,7 @@ impl Run<'_> {
             .envs(self.environment.iter().cloned())
             .arg("--state-dir")
             .arg(trial.state())
-            .args(["run", "--toolchain", "off", "--env"])
+            .args(["run", "--toolchain", self.toolchain, "--env"])
             .arg(format!("TRIAL_TAG={}", trial.tag))
             .args(&self.options)
             .arg("--")

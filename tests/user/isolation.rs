@@ -1,9 +1,9 @@
 //! Isolation for an ordinary user: the same, and files on disk stay that user's.
 
 use std::os::unix::fs::MetadataExt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use support::{Caller, Fixtures, Trial, Verdict, own_probe, print_table};
+use support::{Caller, Fixtures, Trial, Verdict, own_probe, print_table, python, wait_until};
 
 #[test]
 fn our_probes_are_held_for_an_ordinary_user_too() {
@@ -112,5 +112,32 @@ fn root_files_in_the_workspace_are_neither_readable_nor_writable_for_a_user() {
     assert!(output.stdout.is_empty());
     assert_eq!(std::fs::read_to_string(&private).unwrap(), "root's");
     assert_eq!(std::fs::metadata(&private).unwrap().mode() & 0o777, 0o600);
+    trial.end();
+}
+
+#[test]
+fn a_sandbox_that_used_up_its_processes_takes_none_from_another() {
+    let Some(trial) = Trial::new(Caller::User) else {
+        return;
+    };
+    let bomb = "
+import os, signal, time
+try:
+    while True:
+        if os.fork() == 0: signal.pause()
+except OSError:
+    open('full', 'w').close()
+while not os.path.exists('go'): time.sleep(0.005)
+";
+    let limits = ["--pids", "20", "--timeout", "20s"];
+    let full = trial.run([python(), "-c", bomb]).with(limits).spawn();
+    let sign = trial.work().join("full");
+    assert!(wait_until(Duration::from_secs(10), || sign.exists()));
+    let script = "for i in 1 2 3 4 5 6 7 8; do sleep 0.2 & done; wait; echo all";
+    let outcome = trial.run(["/bin/sh", "-c", script]).with(limits).json();
+    trial.put("go", "");
+    full.wait_with_output().unwrap();
+    outcome.expect("succeeded", 0, None);
+    assert_eq!(outcome.text("stdout"), "all\n");
     trial.end();
 }

@@ -13,7 +13,7 @@ use crate::apply::Workbench;
 use crate::payload;
 use crate::plan::{Namespace, Plan, Step};
 use crate::seccomp::Compiled;
-use crate::sys::{self, Forked};
+use crate::sys;
 use crate::wire::{self, At, Failure, FromInit, Order, Scratch, ToInit};
 
 /// What pid 1 finds done.
@@ -130,10 +130,9 @@ fn serve(plan: &Plan, socket: &OwnedFd, scratch: Option<&CStr>) -> Result<()> {
 
 fn start(plan: &Plan, order: &Order, stdio: Vec<OwnedFd>, socket: &OwnedFd) -> Result<i32> {
     let stdio: [OwnedFd; 3] = stdio.try_into().map_err(|_| Errno::BADMSG)?;
-    match sys::fork()? {
-        Forked::Parent(pid) => Ok(pid.as_raw_nonzero().get()),
-        Forked::Child => payload::become_it(&plan.payload, order, stdio, socket),
-    }
+    let mut become_it = || payload::become_it(&plan.payload, order, &stdio, socket);
+    let pid = sys::spawn_shared(&mut become_it)?;
+    Ok(pid.as_raw_nonzero().get())
 }
 
 /// The payload's status once it ended; whatever else ended is only buried.

@@ -186,6 +186,8 @@ fn build(
         let _ = sys::reap(pid.as_raw_nonzero().get(), 0);
         return Err(failure);
     }
+    // Taken apart when this process ends, not when pid 1 does: the end can be told before.
+    let _mounts = hold_mounts(pid);
     let born = FromKeeper::Born {
         pid: pid.as_raw_nonzero().get(),
     };
@@ -302,6 +304,11 @@ impl Drop for Holder {
         // It ends by itself when its pipe closes with this value, and is buried with the rest.
         let _ = rustix::io::write(&self.release, b"r");
     }
+}
+
+fn hold_mounts(pid: Pid) -> Option<OwnedFd> {
+    let namespace = format!("/proc/{}/ns/mnt", pid.as_raw_nonzero());
+    rustix::fs::open(namespace, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
 }
 
 fn watch(control: &OwnedFd, pid: Pid, pidfd: &OwnedFd) -> Result<End> {

@@ -18,7 +18,7 @@ impl Plan {
                     parts.extend(groups.map(|group| format!("filter {group:?}")));
                     parts.push("filter".into());
                 }
-                Step::NewRoot { bytes, files } => {
+                Step::NewRoot { bytes, files, .. } => {
                     parts.push("new root".into());
                     parts.extend(bytes.map(|_| "root bytes".into()));
                     parts.extend(files.map(|_| "root files".into()));
@@ -56,7 +56,7 @@ impl Plan {
 fn attributes(step: &Step) -> Option<(String, &Vec<Attribute>)> {
     match step {
         Step::Mount { attributes, .. }
-        | Step::Scratch { attributes, .. }
+        | Step::NewRoot { attributes, .. }
         | Step::Proc { attributes, .. }
         | Step::Terminals { attributes }
         | Step::SealRoot { attributes } => Some((step.label(), attributes)),
@@ -68,16 +68,22 @@ fn remove_inside(step: &mut Step, part: &str) {
     let label = step.label();
     match step {
         Step::Mount { attributes, .. }
-        | Step::Scratch { attributes, .. }
         | Step::Terminals { attributes }
         | Step::SealRoot { attributes } => {
             attributes.retain(|it| format!("{label} {it:?}") != part);
         }
-        Step::NewRoot { bytes, files } => match part {
-            "root bytes" => *bytes = None,
-            "root files" => *files = None,
-            _ => {}
-        },
+        Step::NewRoot {
+            bytes,
+            files,
+            attributes,
+        } => {
+            attributes.retain(|it| format!("{label} {it:?}") != part);
+            match part {
+                "root bytes" => *bytes = None,
+                "root files" => *files = None,
+                _ => {}
+            }
+        }
         Step::Proc {
             hide_others,
             attributes,

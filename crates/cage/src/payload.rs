@@ -6,20 +6,21 @@ use std::os::fd::OwnedFd;
 use crate::sys::Result;
 use rustix::fs::Mode;
 use rustix::io::Errno;
-use rustix::process::{Resource as Limit, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource as Limit, Rlimit, setrlimit};
 
 use crate::plan::{PayloadStep, Resource};
 use crate::sys;
 use crate::wire::{self, At, FromInit, Order};
 
-/// Never returns: becomes the payload, or says why not and ends.
+/// Never returns: becomes the payload, or says why not and ends. Memory is shared with pid 1, which
+/// waits; nothing that it holds may be changed.
 pub(crate) fn become_it(
     steps: &[PayloadStep],
     order: &Order,
-    stdio: [OwnedFd; 3],
+    stdio: &[OwnedFd; 3],
     socket: &OwnedFd,
 ) -> ! {
-    let message = match prepare(steps, order, &stdio) {
+    let message = match prepare(steps, order, stdio) {
         Err(message) => message,
         Ok(()) => FromInit::ExecFailed {
             errno: execute(order).raw_os_error(),
@@ -79,9 +80,7 @@ fn limit(resource: Resource, most: u64) -> Result<()> {
         Resource::MessageQueues => Limit::Msgqueue,
         Resource::RealtimePriority => Limit::Rtprio,
     };
-    let most = getrlimit(resource)
-        .maximum
-        .map_or(most, |host| host.min(most));
+    let most = sys::hard_limit(resource)?.map_or(most, |host| host.min(most));
     setrlimit(
         resource,
         Rlimit {

@@ -112,6 +112,7 @@ pub enum Step {
     NewRoot {
         bytes: Option<u64>,
         files: Option<u64>,
+        attributes: Vec<Attribute>,
     },
     Directory {
         path: CString,
@@ -131,10 +132,9 @@ pub enum Step {
         target: CString,
         attributes: Vec<Attribute>,
     },
-    /// Directories of the root's own that stay writable.
+    /// Directories of the root's own that stay writable, with the attributes it has now.
     Scratch {
         places: Vec<(CString, u32)>,
-        attributes: Vec<Attribute>,
     },
     Proc {
         hide_others: bool,

@@ -53,6 +53,33 @@ pub(crate) enum Cloned {
     Parent(Pid, OwnedFd),
 }
 
+/// Starts a process that shares our memory until it becomes another program, while we wait: as quick
+/// as vfork, on a stack of its own.
+pub(crate) fn spawn_shared(become_it: &mut dyn FnMut()) -> Result<Pid> {
+    extern "C" fn start(argument: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: the pointer is to the caller's closure reference, which outlives the child's use
+        // of it: the caller is suspended until the child executes or ends.
+        let become_it = unsafe { &mut *argument.cast::<&mut dyn FnMut()>() };
+        become_it();
+        exit(127)
+    }
+    let mut stack = vec![0u128; STACK_WORDS];
+    let mut become_it = become_it;
+    let argument = (&raw mut become_it).cast::<libc::c_void>();
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: the stack is large enough, aligned, and alive until the child has left it, because
+    // CLONE_VFORK suspends us for that long; descriptors, signals and limits are not shared.
+    let value = unsafe {
+        let top = stack.as_mut_ptr().add(STACK_WORDS);
+        libc::clone(start, top.cast(), flags, argument)
+    };
+    let pid = i32::try_from(result(libc::c_long::from(value))?).map_err(|_| Errno::SRCH)?;
+    Pid::from_raw(pid).ok_or(Errno::SRCH)
+}
+
+/// 256 KiB, of which only touched pages count: looking a command up needs little.
+const STACK_WORDS: usize = (256 << 10) / 16;
+
 /// A fork straight into new namespaces and, with `cgroup`, into a v2 cgroup.
 pub(crate) fn clone_into(flags: u64, cgroup: Option<BorrowedFd<'_>>) -> Result<Cloned> {
     let mut pidfd: libc::c_int = -1;
@@ -278,6 +305,25 @@ pub(crate) fn execute(
         .raw_os_error()
         .unwrap_or(libc::EIO);
     Errno::from_raw_os_error(errno)
+}
+
+/// The host's own hard limit; none when there is none.
+pub(crate) fn hard_limit(resource: rustix::process::Resource) -> Result<Option<u64>> {
+    let mut limit = libc::rlimit64 {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: nothing is set and the result goes to a struct that lives through the call.
+    result(unsafe {
+        libc::syscall(
+            libc::SYS_prlimit64,
+            0,
+            resource as libc::c_uint,
+            std::ptr::null::<libc::rlimit64>(),
+            &raw mut limit,
+        )
+    })?;
+    Ok((limit.rlim_max != libc::RLIM64_INFINITY).then_some(limit.rlim_max))
 }
 
 /// Ends this process at once: no destructor, no buffer of the caller's is run or flushed.

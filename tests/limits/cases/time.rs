@@ -50,9 +50,9 @@ pub fn a_program_that_stopped_itself(caller: Caller) {
     );
 }
 
-/// More on request: `GLOVEBOX_TIMER_RACES=1000`.
+/// More on request: `GLOVEBOX_TEST_TIMER_RACES=1000`.
 pub fn an_end_at_the_very_moment_of_the_timeout(caller: Caller) {
-    let asked = std::env::var("GLOVEBOX_TIMER_RACES").ok();
+    let asked = std::env::var("GLOVEBOX_TEST_TIMER_RACES").ok();
     let rounds = asked.and_then(|text| text.parse().ok()).unwrap_or(60);
     beside_a_neighbour(caller, |trial| {
         let (mut succeeded, mut timed_out) = (0, 0);

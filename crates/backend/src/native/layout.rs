@@ -122,6 +122,7 @@ impl<'fd> Builder<'fd, '_> {
             Step::NewRoot {
                 bytes: Some(scratch_bytes(limits)),
                 files: Some(limits.disk_files.get()),
+                attributes: WRITABLE.to_vec(),
             },
         ]);
         self.rules.push(FileRule {
@@ -284,10 +285,7 @@ impl<'fd> Builder<'fd, '_> {
                 rights: Rights::Write,
             });
         }
-        self.steps.push(Step::Scratch {
-            places,
-            attributes: WRITABLE.to_vec(),
-        });
+        self.steps.push(Step::Scratch { places });
     }
 
     fn lock(&mut self, spec: &Spec<'_>) {

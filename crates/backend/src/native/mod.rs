@@ -14,4 +14,4 @@ mod watch;
 
 pub use etc::Etc;
 pub use probe::probe;
-pub use sandbox::{Native, Prepared};
+pub use sandbox::{Native, Prepared, Remains};

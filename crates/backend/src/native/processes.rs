@@ -1,5 +1,6 @@
 //! What all processes of a sandbox use together, read from /proc.
 
+use std::collections::HashSet;
 use std::fs;
 
 /// Clock ticks per second of the numbers in /proc, fixed by the kernel's interface.
@@ -79,9 +80,8 @@ pub(super) enum Count {
     Exact,
 }
 
-/// Everything below pid 1 of a sandbox, itself not counted among the pids.
-pub(super) fn below(init: i32, count: Count) -> Sum {
-    let mut sum = Sum::default();
+/// Every process from pid 1 of a sandbox downward, with each of its threads' children.
+fn tree(init: i32, mut visit: impl FnMut(i32, u64)) {
     let mut waiting = vec![init];
     let mut seen = 0;
     while let Some(pid) = waiting.pop() {
@@ -89,26 +89,13 @@ pub(super) fn below(init: i32, count: Count) -> Sum {
         if seen > MOST {
             break;
         }
-        if pid != init {
-            // Memory of its own: without pages of files, which the host can drop at any time.
-            let pages = match count {
-                Count::Upper => own_pages(pid),
-                Count::Exact => exact_pages(pid).or_else(|| own_pages(pid)),
-            };
-            let pages = pages.unwrap_or(0);
-            sum.memory_bytes += pages * PAGE;
-            if pages > sum.largest.pages {
-                sum.largest = Largest { pid, pages };
-            }
-        }
-        sum.cpu_ms += ticks(pid).unwrap_or(0) * 1000 / TICKS;
-        let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
-            continue;
-        };
-        for thread in threads.flatten() {
-            if pid != init {
-                sum.pids += 1;
-            }
+        let mut threads = 0;
+        for thread in fs::read_dir(format!("/proc/{pid}/task"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            threads += 1;
             let children = fs::read_to_string(thread.path().join("children"));
             let children = children.unwrap_or_default();
             waiting.extend(
@@ -117,7 +104,62 @@ pub(super) fn below(init: i32, count: Count) -> Sum {
                     .filter_map(|it| it.parse::<i32>().ok()),
             );
         }
+        visit(pid, threads);
     }
+}
+
+/// Everything below pid 1 of a sandbox, itself not counted among the pids.
+pub(super) fn below(init: i32, count: Count) -> Sum {
+    let mut sum = Sum::default();
+    tree(init, |pid, threads| {
+        sum.cpu_ms += ticks(pid).unwrap_or(0) * 1000 / TICKS;
+        if pid == init {
+            return;
+        }
+        sum.pids += threads;
+        // Memory of its own: without pages of files, which the host can drop at any time.
+        let pages = match count {
+            Count::Upper => own_pages(pid),
+            Count::Exact => exact_pages(pid).or_else(|| own_pages(pid)),
+        };
+        let pages = pages.unwrap_or(0);
+        sum.memory_bytes += pages * PAGE;
+        if pages > sum.largest.pages {
+            sum.largest = Largest { pid, pages };
+        }
+    });
+    sum
+}
+
+/// What unlinked files take that processes of a sandbox still have open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Nameless {
+    pub(super) bytes: u64,
+    pub(super) files: u64,
+}
+
+/// Of one file system, each file once.
+pub(super) fn nameless_files(init: i32, device: u64) -> Nameless {
+    use std::os::unix::fs::MetadataExt;
+    let mut seen = HashSet::new();
+    let mut sum = Nameless::default();
+    tree(init, |pid, _| {
+        for held in fs::read_dir(format!("/proc/{pid}/fd"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            // Through the descriptor itself: the file has no other way to it.
+            let Ok(facts) = fs::metadata(held.path()) else {
+                continue;
+            };
+            let nameless = facts.is_file() && facts.nlink() == 0 && facts.dev() == device;
+            if nameless && seen.insert(facts.ino()) {
+                sum.bytes = sum.bytes.saturating_add(facts.blocks() * 512);
+                sum.files += 1;
+            }
+        }
+    });
     sum
 }
 

@@ -1,7 +1,6 @@
 //! One native sandbox: its control groups, its plan on the way, its one run.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use glovebox_cage::cgroup::{Bounds, Group};
 use glovebox_cage::{Event, Handle};
@@ -10,8 +9,6 @@ use glovebox_model::{
 };
 
 use glovebox_workspace::Dir;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 
 use super::etc::Etc;
 use super::facts::Facts;
@@ -20,9 +17,6 @@ use super::supervise;
 use crate::ended::Ended;
 use crate::spec::{Order, Spec};
 use crate::streams::{Cancel, Sink};
-
-/// Building takes milliseconds; a file system that hangs must not hang the caller.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A keeper and the groups its sandbox is limited by. However it is dropped, nothing is left.
 #[derive(Debug)]
@@ -53,6 +47,12 @@ impl Drop for Seat {
 pub struct Native {
     facts: Facts,
     seat: Seat,
+}
+
+/// A keeper on its way out and the control groups that go with it. Dropping it waits for both.
+#[derive(Debug)]
+pub struct Remains {
+    _seat: Seat,
 }
 
 /// A sandbox under construction or standing, ready for one run.
@@ -102,13 +102,17 @@ impl Native {
             .hint("`glovebox doctor` shows what this host lets Glovebox enforce")
         };
         let group = Group::create(host, name).map_err(|error| failed(&error))?;
-        let entered = self.seat.handle.join(group.to_enter());
+        let sent = self.seat.handle.join(group.to_enter());
         self.seat.group = Some(group);
-        entered.map_err(|error| failed(&error))
+        sent.map_err(|errno| self.why_gone(&errno))
     }
 
     /// Sends the plan. The sandbox is built while the caller goes on; `Prepared::run` waits for it.
-    pub fn open(self, spec: &Spec<'_>, state: &Path) -> Result<Prepared> {
+    pub fn open(mut self, spec: &Spec<'_>, state: &Path) -> Result<Prepared> {
+        if self.seat.group.is_none() {
+            // Whatever the host offers, it was not taken.
+            self.facts.cgroups = Err("no control group was reserved".to_owned());
+        }
         let isolation = self.isolation();
         demand(&isolation, spec.profile)?;
         let limits = &spec.profile.limits;
@@ -138,21 +142,20 @@ impl Native {
         let birthplace = self.seat.group.as_ref().and_then(Group::birthplace);
         let layout = lay_out(spec, &self.facts, &etc, birthplace)?;
         let plan = mutated_plan(layout.plan);
-        self.seat
-            .handle
-            .build(plan, &layout.descriptors)
-            .map_err(|errno| {
-                Error::new(
-                    Code::SetupFailed,
-                    Stage::Run,
-                    "the keeper of the sandbox is gone",
-                )
-                .caused_by(errno)
-            })?;
+        let sent = self.seat.handle.build(plan, &layout.descriptors);
+        sent.map_err(|errno| self.why_gone(&errno))?;
         Ok(Prepared {
             seat: self.seat,
             isolation,
         })
+    }
+
+    /// A keeper that cannot do its part says so before it goes.
+    fn why_gone(&self, errno: &dyn std::fmt::Display) -> Error {
+        match self.seat.handle.next_control() {
+            Ok(Event::Failed(failure)) => setup_failed(&failure),
+            _ => broken(errno),
+        }
     }
 
     /// What will be enforced: isolation always, limits by grade.
@@ -225,74 +228,23 @@ impl Prepared {
         &self.isolation
     }
 
-    /// Runs the order and stays until nothing of the sandbox is left.
+    /// Runs the order and stays until no process of the sandbox is left. What the kernel still has
+    /// to take apart goes on in the background until the second value is dropped.
     pub fn run(
-        mut self,
+        self,
         order: &Order,
         profile: &Profile,
         work: Option<&Dir>,
         stdin: Option<std::os::fd::OwnedFd>,
         sink: &mut dyn Sink,
         cancel: &Cancel,
-    ) -> Result<Ended> {
-        self.wait_ready(cancel)?;
-        let ended = supervise::run(&mut self, order, profile, work, stdin, sink, cancel);
-        self.seat.close();
-        ended
-    }
-
-    fn wait_ready(&mut self, cancel: &Cancel) -> Result<()> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let init = self.seat.handle.init_fd();
-            let mut fds = [
-                PollFd::from_borrowed_fd(init, PollFlags::IN),
-                PollFd::from_borrowed_fd(cancel.fd(), PollFlags::IN),
-            ];
-            let left = deadline.saturating_duration_since(Instant::now());
-            let timeout = Timespec::try_from(left).map_err(|_| broken(&"clock"))?;
-            match poll(&mut fds, Some(&timeout)) {
-                Err(Errno::INTR) => continue,
-                Err(errno) => return Err(broken(&errno)),
-                Ok(0) => return Err(broken(&"it was not ready after 30 s")),
-                Ok(_) => {}
-            }
-            if !fds[0].revents().is_empty() {
-                return self.hear_ready();
-            }
-            return Err(Error::new(
-                Code::Canceled,
-                Stage::Run,
-                "canceled before the program was started",
-            ));
-        }
-    }
-
-    fn hear_ready(&mut self) -> Result<()> {
-        // Pid 1 speaks on its own socket; when it never came to life, the keeper says why.
-        let event = self
-            .seat
-            .handle
-            .next_init()
-            .map_err(|errno| broken(&errno))?;
-        match event {
-            Some(Event::Ready) => Ok(()),
-            Some(Event::Failed(failure)) => Err(setup_failed(&failure)),
-            Some(other) => Err(broken(&format!("unexpected {other:?}"))),
-            None => match self
-                .seat
-                .handle
-                .next_control()
-                .map_err(|errno| broken(&errno))?
-            {
-                Event::Failed(failure) => Err(setup_failed(&failure)),
-                other => Err(broken(&format!("pid 1 ended early: {other:?}"))),
-            },
-        }
+    ) -> (Result<Ended>, Remains) {
+        let ended = supervise::run(&self, order, profile, work, stdin, sink, cancel);
+        (ended, Remains { _seat: self.seat })
     }
 }
 
-fn setup_failed(failure: &glovebox_cage::Failure) -> Error {
+pub(super) fn setup_failed(failure: &glovebox_cage::Failure) -> Error {
     let step = &failure.step;
     let error = Error::new(
         Code::SetupFailed,

@@ -7,6 +7,8 @@ use glovebox_model::{LimitKind, Limits};
 use glovebox_workspace::{Dir, DiskUsage, FileTime, UsageLimits};
 use rustix::fs::fstatvfs;
 
+use super::processes;
+
 /// A count may take this long; the program is not held up by it.
 const COUNT: UsageLimits = UsageLimits {
     entries: 5_000_000,
@@ -65,12 +67,18 @@ impl<'run> Space<'run> {
         })
     }
 
-    pub(super) fn look(&mut self) -> Option<LimitKind> {
+    pub(super) fn look(&mut self, init: Option<i32>) -> Option<LimitKind> {
         let (bytes, files) = free(self.work)?;
         if bytes >= self.bytes.count_below && files >= self.files.count_below {
             return None;
         }
-        let used = self.count()?;
+        let mut used = self.count()?;
+        if let (Some(init), Ok(facts)) = (init, rustix::fs::fstat(self.work)) {
+            // A file without a name takes space as long as somebody has it open.
+            let nameless = processes::nameless_files(init, facts.st_dev);
+            used.bytes = used.bytes.saturating_add(nameless.bytes);
+            used.inodes = used.inodes.saturating_add(nameless.files);
+        }
         self.bytes.renew(bytes, used.bytes);
         self.files.renew(files, used.inodes);
         if used.bytes > self.bytes.most {

@@ -10,12 +10,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::pump::{Inlet, Outlet};
-use super::sandbox::{Prepared, broken};
+use super::sandbox::{Prepared, broken, setup_failed};
 use super::watch::Watch;
 use crate::ended::{Ended, Ending};
 use crate::spec::{Order, c_string};
 use crate::streams::{Cancel, Sink, Stream};
 
+/// Building takes milliseconds; a file system that hangs must not hang the caller.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// From TERM to KILL when the time is up or a limit is passed.
 const GRACE: Duration = Duration::from_secs(1);
 /// From TERM to KILL when somebody canceled: a program may want to tidy up.
@@ -49,7 +51,7 @@ struct Report {
 }
 
 pub(super) fn run(
-    prepared: &mut Prepared,
+    prepared: &Prepared,
     order: &Order,
     profile: &Profile,
     work: Option<&Dir>,
@@ -57,8 +59,7 @@ pub(super) fn run(
     sink: &mut dyn Sink,
     cancel: &Cancel,
 ) -> Result<Ended> {
-    let started = Instant::now();
-    let mut run = Run::start(prepared, order, profile, work, stdin, started)?;
+    let mut run = Run::start(prepared, order, profile, work, stdin)?;
     let mut buffer = Outlet::buffer();
     while !run.finished {
         run.turn(&mut buffer, sink, cancel)?;
@@ -69,12 +70,14 @@ pub(super) fn run(
             outlet.take(&mut buffer, sink);
         }
     }
-    run.conclude(started.elapsed())
+    run.conclude()
 }
 
 struct Run<'run> {
     prepared: &'run Prepared,
     profile: &'run Profile,
+    /// When the sandbox stood and the order was taken; none while it is being built.
+    started: Option<Instant>,
     deadline: Instant,
     inlet: Inlet,
     outlets: [Outlet; 2],
@@ -93,13 +96,13 @@ impl<'run> Run<'run> {
         profile: &'run Profile,
         work: Option<&'run Dir>,
         stdin: Option<OwnedFd>,
-        started: Instant,
     ) -> Result<Self> {
         let no_pipe = |errno: Errno| broken(&errno);
         let (inlet, input) = Inlet::new(stdin).map_err(no_pipe)?;
         let (stdout, output) = Outlet::new(Stream::Stdout).map_err(no_pipe)?;
         let (stderr, error) = Outlet::new(Stream::Stderr).map_err(no_pipe)?;
-        let watch = Watch::new(profile, work, started);
+        let now = Instant::now();
+        let watch = Watch::new(profile, work, now);
         let order = cage_order(order);
         prepared
             .seat
@@ -109,7 +112,8 @@ impl<'run> Run<'run> {
         Ok(Self {
             prepared,
             profile,
-            deadline: started + profile.limits.wall_ms.duration(),
+            started: None,
+            deadline: now + PATIENCE,
             inlet,
             outlets: [stdout, stderr],
             watch,
@@ -208,6 +212,10 @@ impl<'run> Run<'run> {
     fn clock(&mut self) {
         let now = Instant::now();
         match self.stopping {
+            None if now >= self.deadline && self.started.is_none() => {
+                self.report.refusal = Some(broken(&"it was not ready after 30 s"));
+                self.stop(Reason::Canceled, Duration::ZERO);
+            }
             None if now >= self.deadline => self.stop(Reason::Limit(LimitKind::Wall), GRACE),
             Some(stopping) if !stopping.killed && now >= stopping.kill_at => self.kill(),
             _ => {}
@@ -259,24 +267,21 @@ impl<'run> Run<'run> {
             .map_err(|errno| broken(&errno))?;
         match event {
             None => self.init_listening = false,
+            Some(Event::Ready) => {
+                let now = Instant::now();
+                self.started = Some(now);
+                self.deadline = now + self.profile.limits.wall_ms.duration();
+            }
             Some(Event::Exited { status, scratch }) => {
                 self.report.status = Some(status);
                 self.report.scratch = scratch;
             }
             Some(Event::CwdFailed { errno }) => self.report.refusal = Some(no_cwd(errno)),
             Some(Event::ExecFailed { errno }) => self.report.refusal = Some(no_exec(errno)),
-            Some(Event::Failed(failure)) => {
-                let error = Error::new(
-                    Code::SetupFailed,
-                    Stage::Run,
-                    format!("`{}` failed, so nothing was started", failure.step),
-                );
-                let cause = std::io::Error::from_raw_os_error(failure.errno);
-                self.report.refusal = Some(error.caused_by(cause));
+            Some(Event::Failed(failure)) => self.report.refusal = Some(setup_failed(&failure)),
+            Some(event @ (Event::Born { .. } | Event::Ended { .. } | Event::Vanished)) => {
+                return Err(broken(&format!("unexpected {event:?}")));
             }
-            Some(
-                event @ (Event::Born { .. } | Event::Ready | Event::Ended { .. } | Event::Vanished),
-            ) => return Err(broken(&format!("unexpected {event:?}"))),
         }
         Ok(())
     }
@@ -299,7 +304,7 @@ impl<'run> Run<'run> {
                 self.finished = true;
             }
             Event::Vanished => return Err(broken(&"it was killed")),
-            Event::Failed(failure) => return Err(broken(&failure)),
+            Event::Failed(failure) => return Err(setup_failed(&failure)),
             Event::Ready
             | Event::CwdFailed { .. }
             | Event::ExecFailed { .. }
@@ -308,7 +313,11 @@ impl<'run> Run<'run> {
         Ok(())
     }
 
-    fn conclude(self, duration: Duration) -> Result<Ended> {
+    fn conclude(self) -> Result<Ended> {
+        let duration = self
+            .started
+            .map(|started| started.elapsed())
+            .unwrap_or_default();
         if let Some(refusal) = self.report.refusal {
             return Err(refusal);
         }
@@ -344,7 +353,8 @@ impl<'run> Run<'run> {
             (None, None, None) => return Err(broken(&"pid 1 of the sandbox was killed")),
         };
         let usage = Usage {
-            cpu_ms: stats.cpu_us.unwrap_or(self.usage.cpu_us) / 1000,
+            // Killed children that nobody waited for are missing from pid 1's own account.
+            cpu_ms: (stats.cpu_us.unwrap_or(self.usage.cpu_us) / 1000).max(self.watch.cpu_ms()),
             max_memory_bytes: stats
                 .max_memory_bytes
                 .unwrap_or(0)

@@ -52,6 +52,10 @@ impl<'run> Watch<'run> {
         self.peak.memory_bytes
     }
 
+    pub(super) fn cpu_ms(&self) -> u64 {
+        self.peak.cpu_ms
+    }
+
     pub(super) fn max_pids(&self) -> u64 {
         self.peak.pids
     }
@@ -84,7 +88,8 @@ impl<'run> Watch<'run> {
             Some(group) => self.look_at_group(group),
             None => self.look_at_processes(),
         };
-        let passed = passed.or_else(|| self.space.as_mut().and_then(Space::look));
+        let init = self.init;
+        let passed = passed.or_else(|| self.space.as_mut().and_then(|space| space.look(init)));
         self.next = Instant::now() + INTERVAL;
         passed
     }

@@ -51,11 +51,15 @@ impl<'plan> Workbench<'plan> {
             Step::Hostname => rustix::system::sethostname(HOSTNAME.to_bytes()),
             Step::LoopbackUp if self.has(Namespace::Net) => Ok(()),
             Step::LoopbackUp => sys::loopback_up(),
-            Step::NewRoot { bytes, files } => {
+            Step::NewRoot {
+                bytes,
+                files,
+                attributes,
+            } => {
                 if self.plan.opener == Opener::Init {
                     self.open_sources()?;
                 }
-                self.new_root(*bytes, *files)
+                self.new_root(*bytes, *files, attributes)
             }
             Step::Directory { path, mode } => self.directory(path, *mode),
             Step::Symlink { path, target } => self.symlink(path, target),
@@ -67,7 +71,7 @@ impl<'plan> Workbench<'plan> {
             Step::Mount {
                 target, attributes, ..
             } => self.mount(target, attributes),
-            Step::Scratch { places, attributes } => self.scratch(places, attributes),
+            Step::Scratch { places } => self.scratch(places),
             Step::Proc {
                 hide_others,
                 attributes,

@@ -82,7 +82,12 @@ impl Workbench<'_> {
         Ok(())
     }
 
-    pub(super) fn new_root(&mut self, bytes: Option<u64>, files: Option<u64>) -> Result<()> {
+    pub(super) fn new_root(
+        &mut self,
+        bytes: Option<u64>,
+        files: Option<u64>,
+        attributes: &[Attribute],
+    ) -> Result<()> {
         let mut options = String::from("mode=0755");
         if let Some(bytes) = bytes {
             options.push_str(&format!(",size={bytes}"));
@@ -91,7 +96,7 @@ impl Workbench<'_> {
             options.push_str(&format!(",nr_inodes={files}"));
         }
         let options = CString::new(options).map_err(|_| Errno::INVAL)?;
-        let flags = MountFlags::NOSUID | MountFlags::NODEV;
+        let flags = flags(attributes);
         for stage in STAGES {
             match mount(c"glovebox", stage, c"tmpfs", flags, options.as_c_str()) {
                 Err(Errno::NOENT | Errno::NOTDIR) => {}
@@ -181,15 +186,10 @@ impl Workbench<'_> {
         move_mount(tree, c"", place, c"", flags)
     }
 
-    pub(super) fn scratch(
-        &mut self,
-        places: &[(CString, u32)],
-        attributes: &[Attribute],
-    ) -> Result<()> {
+    pub(super) fn scratch(&mut self, places: &[(CString, u32)]) -> Result<()> {
         for (place, mode) in places {
             self.directory(place, *mode)?;
             let tree = copy_of(self.place(place)?, c"")?;
-            sys::set_mount_attributes(tree.as_fd(), attribute_bits(attributes), None)?;
             self.attach(&tree, place)?;
         }
         Ok(())

