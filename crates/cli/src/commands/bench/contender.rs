@@ -71,7 +71,7 @@ impl Contender {
             Role::Baseline => "the program itself, no sandbox",
             Role::Start => "what our own command costs before it does anything",
             Role::Native => {
-                "engine side: keeper ready, plan sent, until nothing is left; limits supervised"
+                "engine side: keeper ready, from the plan to the result; limits supervised"
             }
             Role::NativeFork => {
                 "the same from before its keeper is forked and the host is looked at"
