@@ -2,7 +2,7 @@
 //! can. Every shape runs beside a control that checks the path first and opens it by name after,
 //! and the control must escape, or the race was no race.
 //!
-//! `GLOVEBOX_RACE_ATTEMPTS` sets the attempts for each shape.
+//! `GLOVEBOX_TEST_RACE_ATTEMPTS` sets the attempts for each shape.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use rustix::fs::{RenameFlags, renameat_with};
 const CONTROL_ATTEMPTS: u64 = 1_000_000;
 
 fn attempts() -> u64 {
-    let set = std::env::var("GLOVEBOX_RACE_ATTEMPTS").ok();
+    let set = std::env::var("GLOVEBOX_TEST_RACE_ATTEMPTS").ok();
     set.map_or(3000, |text| text.parse().expect("a number of attempts"))
 }
 
