@@ -126,8 +126,9 @@ impl Trial {
         let pid = running.pid().as_raw_nonzero().get();
         let family = traces::family(pid);
         let keeper = family.first();
+        // Afterwards it may still be taking the sandbox apart.
         let over = matches!(stage, "run" | "collect" | "judge" | "close");
-        assert_eq!(keeper.is_none(), over, "{stage}: a keeper until it is over");
+        assert!(over || keeper.is_some(), "{stage}: there is no keeper");
         match victim {
             Victim::Engine => running.signal(Signal::KILL),
             Victim::Keeper => {

@@ -57,6 +57,23 @@ impl Drop for Disk {
     }
 }
 
+/// A file bound over itself so that nobody can write to it, until the value is dropped.
+struct ReadOnly<'path>(&'path Path);
+
+impl<'path> ReadOnly<'path> {
+    fn new(file: &'path Path) -> Self {
+        mount(&["--bind", file.to_str().unwrap()], file);
+        mount(&["-o", "remount,bind,ro"], file);
+        Self(file)
+    }
+}
+
+impl Drop for ReadOnly<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0).status();
+    }
+}
+
 fn mount(words: &[&str], target: &Path) {
     let mounted = Command::new("mount")
         .args(words)
@@ -126,11 +143,9 @@ fn a_ledger_that_cannot_be_written_starts_nothing() {
         .execute_batch("PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode = DELETE;")
         .unwrap();
     // Root writes through any mode, so the file is bound read-only over itself.
-    mount(&["--bind", database.to_str().unwrap()], &database);
-    mount(&["-o", "remount,bind,ro"], &database);
+    let bound = ReadOnly::new(&database);
     let ended = bench.run(&[], &TOUCH);
-    let unmounted = Command::new("umount").arg(&database).status().unwrap();
-    assert!(unmounted.success());
+    drop(bound);
     ended.assert_code(125).assert_says(&["error["]);
     assert!(!bench.mark("ran").exists(), "it ran unrecorded");
     bench.run(&[], &TOUCH).assert_code(0);
@@ -291,7 +306,7 @@ fn a_current_directory_that_is_gone_starts_nothing() {
     command.args(["-c", &script]).current_dir(&gone);
     crate::bench::Ended::of(&mut command)
         .assert_code(2)
-        .assert_error_with_hint("invalid_argument");
+        .assert_error_with_hint("workspace_refused");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::path::PathBuf;
 
-use glovebox_model::{Access, ByteString, Profile, SandboxId};
+use glovebox_model::{Access, ByteString, Profile};
 use glovebox_workspace::Dir;
 
 /// A directory of the host's, given by handle so that nobody can exchange it under way.
@@ -29,7 +29,6 @@ pub struct ToolchainLink {
 
 #[derive(Debug)]
 pub struct Spec<'dir> {
-    pub sandbox_id: SandboxId,
     pub profile: &'dir Profile,
     /// Without one the working directory is part of the scratch space.
     pub work: Option<Tree<'dir>>,

@@ -10,9 +10,14 @@ pub enum Stream {
     Stderr,
 }
 
-/// Receives output as it comes. It must not block for long: the program waits meanwhile.
+/// Receives output as it comes. It must not block: clock and limits wait meanwhile.
 pub trait Sink {
     fn output(&mut self, stream: Stream, bytes: &[u8]);
+
+    /// While there is none, nothing more is taken from the program.
+    fn has_room(&self) -> bool {
+        true
+    }
 }
 
 /// Asks a run to stop; may be given away and used from any thread.

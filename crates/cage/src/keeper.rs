@@ -56,7 +56,7 @@ fn serve(control: &OwnedFd, init_socket: OwnedFd) -> Result<(), Failure> {
             Some((ToKeeper::Build(plan), handles)) => {
                 cgroups.extend(plan.cgroup.iter().cloned());
                 let spare = spare.take().ok_or(Errno::BUSY).at("a second plan")?;
-                let built = build(control, init_socket, &plan, &handles, spare);
+                let built = build(control, init_socket, &plan, &handles, spare, &cgroups);
                 let orphaned = built.as_ref().is_ok_and(|end| *end == End::CallerGone);
                 if orphaned {
                     leave_cgroups(&cgroups);
@@ -149,6 +149,7 @@ fn build(
     plan: &Plan,
     handles: &[OwnedFd],
     spare: Spare,
+    cgroups: &[CString],
 ) -> Result<End, Failure> {
     let trees = match plan.opener {
         Opener::Keeper => trees(plan, handles, spare.holder)?,
@@ -185,6 +186,11 @@ fn build(
         let _ = pidfd_send_signal(&pidfd, Signal::KILL);
         let _ = sys::reap(pid.as_raw_nonzero().get(), 0);
         return Err(failure);
+    }
+    // Pid 1 has inherited them. The keeper must not count, nor be the one who is killed when the
+    // sandbox's memory is full.
+    for group in cgroups {
+        let _ = cgroup::leave(group);
     }
     // Taken apart when this process ends, not when pid 1 does: the end can be told before.
     let _mounts = hold_mounts(pid);

@@ -28,7 +28,7 @@ impl Plan {
                     parts.push("proc hide".into());
                 }
                 // Furniture: without it something is missing, nothing is weaker.
-                Step::Directory { .. } | Step::Symlink { .. } | Step::File { .. } => {}
+                Step::Directory { .. } | Step::Symlink { .. } => {}
                 other => parts.push(other.label()),
             }
             if let Some((label, attributes)) = attributes(step) {

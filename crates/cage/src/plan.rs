@@ -104,7 +104,6 @@ pub enum Step {
     BecomeUser,
     /// Dies when the keeper dies.
     DieWithKeeper,
-    NewSessionKeyring,
     Hostname,
     LoopbackUp,
     /// An empty memory file system with a quota, where the root is built. It also holds the scratch
@@ -121,11 +120,6 @@ pub enum Step {
     Symlink {
         path: CString,
         target: CString,
-    },
-    File {
-        path: CString,
-        mode: u32,
-        content: Vec<u8>,
     },
     Mount {
         source: Source,
@@ -153,7 +147,6 @@ pub enum Step {
     /// Only the first n processors of those the caller may use.
     Processors(u32),
     EmptyBoundingSet,
-    ClearAmbient,
     NoNewPrivileges,
     DropCapabilities,
     FileRules(Vec<FileRule>),
@@ -208,13 +201,11 @@ impl Step {
             Self::DropGroups => "drop groups".into(),
             Self::BecomeUser => "become user".into(),
             Self::DieWithKeeper => "die with keeper".into(),
-            Self::NewSessionKeyring => "new session keyring".into(),
             Self::Hostname => "hostname".into(),
             Self::LoopbackUp => "loopback up".into(),
             Self::NewRoot { .. } => "new root".into(),
             Self::Directory { path, .. } => format!("directory {}", path.to_string_lossy()),
             Self::Symlink { path, .. } => format!("link {}", path.to_string_lossy()),
-            Self::File { path, .. } => format!("file {}", path.to_string_lossy()),
             Self::Mount { target, .. } => format!("mount {}", target.to_string_lossy()),
             Self::Scratch { .. } => "scratch".into(),
             Self::Proc { .. } => "proc".into(),
@@ -225,7 +216,6 @@ impl Step {
             Self::SealRoot { .. } => "seal root".into(),
             Self::Processors(_) => "processors".into(),
             Self::EmptyBoundingSet => "empty bounding set".into(),
-            Self::ClearAmbient => "clear ambient".into(),
             Self::NoNewPrivileges => "no new privileges".into(),
             Self::DropCapabilities => "drop capabilities".into(),
             Self::FileRules(_) => "file rules".into(),

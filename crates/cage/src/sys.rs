@@ -1,5 +1,5 @@
-//! The system calls that no safe wrapper offers. Everything unsafe of the cage is here and in
-//! `handle` (fork), each block with its reason.
+//! The system calls that no safe wrapper offers. Everything unsafe of the cage is here, each block
+//! with its reason.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -158,13 +158,6 @@ pub(crate) fn install_filter(program: &[Instruction]) -> Result<()> {
     result(value).map(drop)
 }
 
-/// A new, empty session keyring: nothing in the host's can be possessed from inside.
-pub(crate) fn new_session_keyring() -> Result<()> {
-    const JOIN_SESSION_KEYRING: libc::c_int = 1;
-    // SAFETY: a null name asks for an anonymous keyring; no memory is touched.
-    result(unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, 0usize) }).map(drop)
-}
-
 /// Marks every descriptor from `first` on to be closed when the payload is executed.
 pub(crate) fn close_on_exec_from(first: u32) -> Result<()> {
     // SAFETY: only flags of descriptors change; none is closed under a live owner.
@@ -197,8 +190,8 @@ pub(crate) fn close_all_but(kept: &[BorrowedFd<'_>]) -> Result<()> {
 }
 
 fn close_range(first: u32, last: u32) -> Result<()> {
-    // SAFETY: called only in a freshly forked keeper, whose copies of these descriptors have no
-    // owner that will ever run: it never returns into the caller's code.
+    // SAFETY: called only in a freshly forked keeper or pid 1, whose copies of these descriptors
+    // have no owner that will ever run: neither returns into the code that made them.
     result(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0u32) }).map(drop)
 }
 

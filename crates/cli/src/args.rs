@@ -34,11 +34,11 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Args)]
 pub(crate) struct Global {
-    /// Where records, workspaces and the ledger are kept
-    #[arg(long, global = true, env = "GLOVEBOX_STATE_DIR", value_name = "DIR")]
+    /// Where records, workspaces and the ledger are kept [env: GLOVEBOX_STATE_DIR]
+    #[arg(long, global = true, value_name = "DIR")]
     pub(crate) state_dir: Option<PathBuf>,
-    /// Policy and settings, in TOML
-    #[arg(long, global = true, env = "GLOVEBOX_CONFIG", value_name = "FILE")]
+    /// Policy and settings, in TOML [env: GLOVEBOX_CONFIG]
+    #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Print JSON instead of text
     #[arg(long, global = true)]

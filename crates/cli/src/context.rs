@@ -77,8 +77,13 @@ impl<'args> Context<'args> {
     }
 
     pub(crate) fn state_path(&self) -> Result<PathBuf> {
-        if let Some(path) = &self.global.state_dir {
-            return Ok(path.clone());
+        if let Some(path) = self
+            .global
+            .state_dir
+            .clone()
+            .or_else(|| named("GLOVEBOX_STATE_DIR"))
+        {
+            return Ok(path);
         }
         if rustix::process::geteuid().is_root() {
             return Ok(PathBuf::from("/var/lib/glovebox"));
@@ -96,8 +101,13 @@ impl<'args> Context<'args> {
 
     /// A named file must be there; the usual one may be missing.
     pub(crate) fn config(&self) -> Result<Config> {
-        let (path, must_exist) = match &self.global.config {
-            Some(path) => (path.clone(), true),
+        let (path, must_exist) = match self
+            .global
+            .config
+            .clone()
+            .or_else(|| named("GLOVEBOX_CONFIG"))
+        {
+            Some(path) => (path, true),
             None => match usual_config() {
                 Some(path) => (path, false),
                 None => return Ok(Config::default()),
@@ -147,6 +157,13 @@ pub(crate) fn read_config(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
     file.take(LONGEST).read_to_string(&mut text)?;
     Ok(text)
+}
+
+/// A variable that is empty is not set.
+fn named(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
 }
 
 fn absolute(variable: &str) -> Option<PathBuf> {

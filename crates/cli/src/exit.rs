@@ -43,7 +43,10 @@ impl Exit {
     pub(crate) fn of_error(error: &Error) -> Self {
         match error.code {
             Code::PolicyDenied => Self::REFUSED,
-            Code::InvalidArgument | Code::InvalidConfig | Code::WorkspaceRefused => Self::USAGE,
+            Code::InvalidArgument
+            | Code::InvalidConfig
+            | Code::WorkspaceRefused
+            | Code::Conflict => Self::USAGE,
             Code::CommandNotFound => Self::NOT_FOUND,
             Code::CommandNotExecutable | Code::CwdNotFound => Self::NOT_EXECUTABLE,
             Code::Canceled => Self::CANCELED,
@@ -52,7 +55,6 @@ impl Exit {
             | Code::BackendUnavailable
             | Code::DiskFull
             | Code::Internal
-            | Code::Conflict
             | Code::LedgerTampered
             | Code::Lost
             | Code::SetupFailed

@@ -22,7 +22,7 @@ use args::{Cli, Command, DoctorArgs};
 use exit::Exit;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
     let json = cli.global.json;
     let ended = match cli.command {
         Command::Run(run) => commands::run::run(&cli.global, run),
@@ -44,4 +44,16 @@ fn main() -> ExitCode {
             Exit::of_error(&error).into()
         }
     }
+}
+
+/// What clap says, and what people most often meant.
+fn refuse(error: &clap::Error) -> ! {
+    let _ = error.print();
+    let words: Vec<_> = std::env::args_os().collect();
+    let runs = words.get(1).is_some_and(|word| word == "run");
+    if error.use_stderr() && runs && !words.iter().any(|word| word == "--") {
+        render::hint("put `--` before the command: `glovebox run -- CMD ARGS…`");
+    }
+    #[expect(clippy::exit, reason = "nothing was opened yet")]
+    std::process::exit(error.exit_code())
 }

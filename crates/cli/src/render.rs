@@ -23,6 +23,11 @@ pub(crate) fn error(error: &Error, json: bool) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
+/// The way out, after an error that somebody else has said.
+pub(crate) fn hint(text: &str) {
+    let _ = writeln!(std::io::stderr(), "\nhint: {text}");
+}
+
 /// A remark that is not an error.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "note: {text}");

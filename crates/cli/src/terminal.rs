@@ -24,15 +24,10 @@ impl Sanitizer {
 
     fn push(&mut self, byte: u8, out: &mut Vec<u8>) {
         match (self.held.as_slice(), byte) {
-            ([], 0x1b | 0xc2) => self.held.push(byte),
+            ([], 0x1b) => self.held.push(byte),
+            ([], 0x80..=0xff) => self.start_character(byte, out),
             ([], _) => emit(byte, out),
-            // The second half of a C1 control in UTF-8; these start sequences too.
-            ([0xc2], 0x80..=0x9f) => self.replace(SHOWN_CONTROL, out),
-            ([0xc2], _) => {
-                out.push(0xc2);
-                self.held.clear();
-                self.push(byte, out);
-            }
+            ([0x80..=0xff, ..], _) => self.go_on_character(byte, out),
             ([0x1b], b'[') => self.held.push(byte),
             ([0x1b, b'[', ..], b'0'..=b'9' | b';' | b':') if self.held.len() < HELD_MAX => {
                 self.held.push(byte);
@@ -47,6 +42,31 @@ impl Sanitizer {
                 out.extend_from_slice(&rest);
                 self.push(byte, out);
             }
+        }
+    }
+
+    /// Only whole characters are passed on: half of one here and half on the other stream would
+    /// make a control character on the terminal.
+    fn start_character(&mut self, byte: u8, out: &mut Vec<u8>) {
+        if matches!(byte, 0xc2..=0xf4) {
+            self.held.push(byte);
+        } else {
+            out.extend_from_slice(SHOWN_CONTROL);
+        }
+    }
+
+    fn go_on_character(&mut self, byte: u8, out: &mut Vec<u8>) {
+        if !matches!(byte, 0x80..=0xbf) {
+            self.replace(SHOWN_CONTROL, out);
+            return self.push(byte, out);
+        }
+        self.held.push(byte);
+        match std::str::from_utf8(&self.held) {
+            Ok(text) if text.chars().any(char::is_control) => self.replace(SHOWN_CONTROL, out),
+            Ok(_) => out.append(&mut self.held),
+            // Not yet whole.
+            Err(error) if error.error_len().is_none() => {}
+            Err(_) => self.replace(SHOWN_CONTROL, out),
         }
     }
 
@@ -102,6 +122,25 @@ mod tests {
             );
             assert!(!cleaned.contains('\x07'), "{cleaned:?}");
         }
+    }
+
+    #[test]
+    fn half_a_character_never_passes() {
+        for half in [
+            &b"\xc2\xc2"[..],
+            b"\x9b6n",
+            b"\xe2\x82",
+            b"\xff\xfe",
+            b"\xc2A",
+            b"\xf0\x9f\x98",
+        ] {
+            let cleaned = Sanitizer::default().clean(half);
+            assert!(
+                std::str::from_utf8(&cleaned).is_ok(),
+                "{half:?} gave {cleaned:?}"
+            );
+        }
+        assert_eq!(clean("\u{1f600}€".as_bytes()), "\u{1f600}€");
     }
 
     #[test]

@@ -8,12 +8,13 @@ use glovebox_backend::{
     Cancel, Native, Order, Prepared, Sink, Spec, ToolchainLink, ToolchainMount, Tree,
 };
 use glovebox_model::{
-    Access, BackendName, Call, Code, Error, Exec, Result, SandboxId, Stage, Status, WorkspaceRef,
+    Access, BackendName, ByteString, Call, Code, Error, Exec, Result, SandboxId, Stage, Status,
+    WorkspaceRef,
 };
 use glovebox_policy::{Assessed, Config, HostFacts, Surface, assess, resolve};
 use glovebox_store::{Owner, StateDir, Store};
 use glovebox_workspace::toolchain::{self, Downloads, Request, Toolchains};
-use glovebox_workspace::{Dir, ExecFiles, Layout, Project};
+use glovebox_workspace::{Dir, ExecFiles, Layout, Project, RelPath};
 
 use crate::Keeper;
 use crate::environment;
@@ -204,7 +205,7 @@ impl Engine {
         let work = project
             .work()
             .filter(|_| assessed.profile().workspace != Access::None);
-        let sandbox = self.build(seat.native, &sandbox_id, assessed, toolchains, work, files)?;
+        let sandbox = self.build(seat.native, assessed, toolchains, work, files)?;
         let mut record = draft.planned(assessed, sandbox_id);
         record.backend = Some(BackendName::Native);
         let streams = path::Streams::new(files, &assessed.profile().limits)?;
@@ -212,11 +213,12 @@ impl Engine {
         stage::reached("build");
         let opened = path::open(self.store()?, &self.owner, approved, record)?;
         stage::reached("open");
+        let watched: Vec<&Dir> = work.into_iter().chain([files.artifacts()]).collect();
         let lease = path::admit(opened, sandbox);
         stage::reached("admit");
-        let mut exited = path::run(lease, &order, streams, work, io);
+        let mut exited = path::run(lease, &order, streams, &watched, io);
         if let Some(error) = exited.failure_mut() {
-            explain_start(error, &order, toolchains, host);
+            explain_start(error, &order, toolchains, host, work);
         }
         stage::reached("run");
         let captured = path::collect(exited, files);
@@ -231,7 +233,6 @@ impl Engine {
     fn build(
         &self,
         native: Native,
-        sandbox_id: &SandboxId,
         assessed: &Assessed,
         toolchains: &Toolchains,
         work: Option<&Dir>,
@@ -247,7 +248,6 @@ impl Engine {
             target: link.target.clone(),
         });
         let spec = Spec {
-            sandbox_id: sandbox_id.clone(),
             profile,
             work: work.map(|directory| Tree {
                 directory,
@@ -332,6 +332,7 @@ fn explain_start(
     order: &Order,
     toolchains: &Toolchains,
     host: &toolchain::Host,
+    work: Option<&Dir>,
 ) {
     use std::os::unix::ffi::OsStrExt;
     let Some(command) = order.argv.first() else {
@@ -359,5 +360,30 @@ fn explain_start(
         error
             .hints
             .extend(toolchain::hint_for_missing(name, host, toolchains, visible));
+        error.hints.extend(hint_for_words(command, work));
     }
+}
+
+/// What people type that is no command: a file without its `./`, a whole line of shell.
+fn hint_for_words(command: &ByteString, work: Option<&Dir>) -> Option<String> {
+    let bytes = command.as_bytes();
+    let shown = command.display();
+    let path = bytes.strip_prefix(b"./").unwrap_or(bytes);
+    let here =
+        RelPath::new(path).is_ok_and(|path| work.is_some_and(|work| work.lstat(&path).is_ok()));
+    if here && bytes.contains(&b'/') {
+        return Some(format!(
+            "`{shown}` is there; what its first line names is not"
+        ));
+    }
+    if here {
+        return Some(format!(
+            "`{shown}` is in the workspace: run it as `./{shown}`"
+        ));
+    }
+    let shell = |byte: &u8| byte.is_ascii_whitespace() || b"|&;<>$`".contains(byte);
+    bytes
+        .iter()
+        .any(shell)
+        .then(|| "a line of shell needs a shell: `-- sh -c '…'`".to_owned())
 }

@@ -8,7 +8,7 @@ use glovebox_workspace::toolchain::Toolchains;
 const SYSTEM_PATH: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin"];
 
 /// For programs that talk to people: there is none to scroll, page or colour for.
-const FIXED: [(&str, &str); 10] = [
+const FIXED: [(&str, &str); 13] = [
     ("HOME", "/home/sandbox"),
     ("USER", "sandbox"),
     ("LOGNAME", "sandbox"),
@@ -19,6 +19,10 @@ const FIXED: [(&str, &str); 10] = [
     ("PAGER", "cat"),
     ("GIT_PAGER", "cat"),
     ("GLOVEBOX", "1"),
+    // There is no network: package managers say so at once instead of trying for a minute.
+    ("PIP_NO_INDEX", "1"),
+    ("UV_OFFLINE", "1"),
+    ("npm_config_offline", "true"),
 ];
 
 /// What the program sees, and where its command is looked for.

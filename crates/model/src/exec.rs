@@ -93,6 +93,9 @@ pub struct Exec {
     pub stderr_path: Option<String>,
     pub artifacts_dir: Option<String>,
     pub artifacts: Vec<Artifact>,
+    /// How many were not kept, for their size or their kind; `manifest.json` names them.
+    #[serde(default)]
+    pub artifacts_dropped: u64,
     pub backend: Option<BackendName>,
     pub isolation: Isolation,
     /// The whole effective policy, not only what was asked.

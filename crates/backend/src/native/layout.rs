@@ -323,10 +323,8 @@ impl<'fd> Builder<'fd, '_> {
             self.steps
                 .push(Step::FileRules(std::mem::take(&mut self.rules)));
         }
-        let mut filter = Filter::strict();
-        if spec.work.is_some_and(|work| work.access == Access::Rw) {
-            filter = filter.deny(Group::Fallocate);
-        }
+        // Artifacts lie on a disk that is watched, whatever the workspace is.
+        let filter = Filter::strict().deny(Group::Fallocate);
         self.steps.extend([Step::Undumpable, Step::Filter(filter)]);
     }
 
@@ -342,9 +340,7 @@ impl<'fd> Builder<'fd, '_> {
         };
         for step in &self.steps {
             match step {
-                Step::Directory { path, .. }
-                | Step::Symlink { path, .. }
-                | Step::File { path, .. } => add(path),
+                Step::Directory { path, .. } | Step::Symlink { path, .. } => add(path),
                 Step::Mount { target, .. } => add(target),
                 Step::Scratch { places, .. } => places.iter().for_each(|(path, _)| add(path)),
                 Step::Proc { .. } => add(c"/proc"),

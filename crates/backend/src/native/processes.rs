@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::path::Path;
 
 /// Clock ticks per second of the numbers in /proc, fixed by the kernel's interface.
 const TICKS: u64 = 100;
@@ -11,6 +12,11 @@ const MOST: usize = 100_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Sum {
+    /// Of their own.
+    anon_bytes: u64,
+    /// Shared memory that is mapped.
+    shmem_bytes: u64,
+    /// All together, with memory files that nobody has mapped.
     pub(super) memory_bytes: u64,
     pub(super) cpu_ms: u64,
     pub(super) pids: u64,
@@ -26,6 +32,8 @@ struct Largest {
 impl Sum {
     pub(super) fn max(self, other: Self) -> Self {
         Self {
+            anon_bytes: self.anon_bytes.max(other.anon_bytes),
+            shmem_bytes: self.shmem_bytes.max(other.shmem_bytes),
             memory_bytes: self.memory_bytes.max(other.memory_bytes),
             cpu_ms: self.cpu_ms.max(other.cpu_ms),
             pids: self.pids.max(other.pids),
@@ -122,13 +130,25 @@ pub(super) fn below(init: i32, count: Count) -> Sum {
             Count::Upper => own_pages(pid),
             Count::Exact => exact_pages(pid).or_else(|| own_pages(pid)),
         };
-        let pages = pages.unwrap_or(0);
-        sum.memory_bytes += pages * PAGE;
-        if pages > sum.largest.pages {
-            sum.largest = Largest { pid, pages };
+        let (anon, shmem) = pages.unwrap_or_default();
+        sum.anon_bytes += anon * PAGE;
+        sum.shmem_bytes += shmem * PAGE;
+        if anon + shmem > sum.largest.pages {
+            sum.largest = Largest {
+                pid,
+                pages: anon + shmem,
+            };
         }
     });
+    // A memory file that is written and not mapped is in nobody's account.
+    let files = nameless_files(init, |_, file| is_memory(file)).bytes;
+    sum.memory_bytes = sum.anon_bytes + sum.shmem_bytes.max(files);
     sum
+}
+
+fn is_memory(file: &Path) -> bool {
+    const TMPFS_MAGIC: i64 = 0x0102_1994;
+    rustix::fs::statfs(file).is_ok_and(|facts| facts.f_type == TMPFS_MAGIC)
 }
 
 /// What unlinked files take that processes of a sandbox still have open.
@@ -138,8 +158,8 @@ pub(super) struct Nameless {
     pub(super) files: u64,
 }
 
-/// Of one file system, each file once.
-pub(super) fn nameless_files(init: i32, device: u64) -> Nameless {
+/// Of the file systems that count, each file once.
+pub(super) fn nameless_files(init: i32, counts: impl Fn(u64, &Path) -> bool) -> Nameless {
     use std::os::unix::fs::MetadataExt;
     let mut seen = HashSet::new();
     let mut sum = Nameless::default();
@@ -153,8 +173,11 @@ pub(super) fn nameless_files(init: i32, device: u64) -> Nameless {
             let Ok(facts) = fs::metadata(held.path()) else {
                 continue;
             };
-            let nameless = facts.is_file() && facts.nlink() == 0 && facts.dev() == device;
-            if nameless && seen.insert(facts.ino()) {
+            let nameless = facts.is_file() && facts.nlink() == 0;
+            if nameless
+                && counts(facts.dev(), &held.path())
+                && seen.insert((facts.dev(), facts.ino()))
+            {
                 sum.bytes = sum.bytes.saturating_add(facts.blocks() * 512);
                 sum.files += 1;
             }
@@ -163,25 +186,23 @@ pub(super) fn nameless_files(init: i32, device: u64) -> Nameless {
     sum
 }
 
-/// Second minus third number of proc_pid_statm(5).
-fn own_pages(pid: i32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
-    let mut numbers = text
-        .split_whitespace()
-        .skip(1)
-        .map_while(|it| it.parse::<u64>().ok());
-    let (resident, shared) = (numbers.next()?, numbers.next()?);
-    Some(resident.saturating_sub(shared))
+/// `RssAnon` and `RssShmem` of proc_pid_status(5), in kilobytes there.
+fn own_pages(pid: i32) -> Option<(u64, u64)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let pages = |key: &str| kilobytes(&text, key).map(|it| it * 1024 / PAGE);
+    Some((pages("RssAnon:")?, pages("RssShmem:")?))
 }
 
-/// `Pss_Anon` of proc_pid_smaps_rollup, in kilobytes there.
-fn exact_pages(pid: i32) -> Option<u64> {
+/// `Pss_Anon` and `Pss_Shmem` of proc_pid_smaps_rollup, in kilobytes there.
+fn exact_pages(pid: i32) -> Option<(u64, u64)> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("Pss_Anon:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024 / PAGE)
+    let pages = |key: &str| kilobytes(&text, key).map(|it| it * 1024 / PAGE);
+    Some((pages("Pss_Anon:")?, pages("Pss_Shmem:")?))
+}
+
+fn kilobytes(text: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    line.trim().strip_suffix(" kB")?.trim().parse().ok()
 }
 
 /// Its own time and that of the children it has buried: fields 14 to 17 of proc_pid_stat(5).

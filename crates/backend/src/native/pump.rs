@@ -10,6 +10,13 @@ use crate::streams::{Sink, Stream};
 
 const CHUNK: usize = 64 << 10;
 
+/// Whether there may be more at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    Some,
+    Nothing,
+}
+
 /// Our end of an output stream.
 #[derive(Debug)]
 pub(super) struct Outlet {
@@ -37,13 +44,21 @@ impl Outlet {
     }
 
     /// Takes what is there, at most one chunk, so that one loud stream never starves the rest.
-    pub(super) fn take(&mut self, buffer: &mut [u8], sink: &mut dyn Sink) {
-        let Some(pipe) = &self.pipe else { return };
+    pub(super) fn take(&mut self, buffer: &mut [u8], sink: &mut dyn Sink) -> Taken {
+        let Some(pipe) = &self.pipe else {
+            return Taken::Nothing;
+        };
         match rustix::io::read(pipe, &mut *buffer) {
-            Ok(0) => self.pipe = None,
-            Ok(count) => sink.output(self.stream, &buffer[..count]),
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(_) => self.pipe = None,
+            Ok(count) if count > 0 => {
+                sink.output(self.stream, &buffer[..count]);
+                Taken::Some
+            }
+            Err(Errno::INTR) => Taken::Some,
+            Err(Errno::AGAIN) => Taken::Nothing,
+            Ok(_) | Err(_) => {
+                self.pipe = None;
+                Taken::Nothing
+            }
         }
     }
 

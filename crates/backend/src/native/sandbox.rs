@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use glovebox_cage::cgroup::{Bounds, Group};
+use glovebox_cage::cgroup::{self, Bounds, Group};
 use glovebox_cage::{Event, Handle};
 use glovebox_model::{
     Code, Error, Grade, Guarantee, Isolation, LimitsDemand, NetworkMode, Profile, Result, Stage,
@@ -30,8 +30,13 @@ impl Seat {
     fn close(&mut self) {
         let _ = self.handle.kill();
         let _ = self.handle.wait_keeper();
-        if let Some(group) = self.group.take() {
-            let _ = group.remove();
+        if let Some(group) = self.group.take()
+            && group.remove().is_err()
+        {
+            // Somebody is still in it: a keeper that was killed did not wait for pid 1's end.
+            for directory in group.directories() {
+                let _ = cgroup::clear(directory);
+            }
         }
     }
 }
@@ -228,18 +233,19 @@ impl Prepared {
         &self.isolation
     }
 
-    /// Runs the order and stays until no process of the sandbox is left. What the kernel still has
+    /// Runs the order and stays until no process of the sandbox is left. `watched` are the
+    /// directories on disk that it may write, counted together against the disk limit. What the kernel still has
     /// to take apart goes on in the background until the second value is dropped.
     pub fn run(
         self,
         order: &Order,
         profile: &Profile,
-        work: Option<&Dir>,
+        watched: &[&Dir],
         stdin: Option<std::os::fd::OwnedFd>,
         sink: &mut dyn Sink,
         cancel: &Cancel,
     ) -> (Result<Ended>, Remains) {
-        let ended = supervise::run(&self, order, profile, work, stdin, sink, cancel);
+        let ended = supervise::run(&self, order, profile, watched, stdin, sink, cancel);
         (ended, Remains { _seat: self.seat })
     }
 }

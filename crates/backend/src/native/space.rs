@@ -1,13 +1,14 @@
-//! The workspace's disk while a program writes. The file system's free space says cheaply that
-//! *somebody* took a lot; only then the workspace itself is counted.
+//! The disk while a program writes to the workspace and to its artifacts. The free space of the file
+//! systems says cheaply that *somebody* took a lot; only then the directories are counted.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use glovebox_model::{LimitKind, Limits};
 use glovebox_workspace::{Dir, DiskUsage, FileTime, UsageLimits};
 use rustix::fs::fstatvfs;
 
-use super::processes;
+use super::processes::{self, Nameless};
 
 /// A count may take this long; the program is not held up by it.
 const COUNT: UsageLimits = UsageLimits {
@@ -17,7 +18,7 @@ const COUNT: UsageLimits = UsageLimits {
 
 #[derive(Debug)]
 pub(super) struct Space<'run> {
-    work: &'run Dir,
+    trees: Vec<&'run Dir>,
     since: FileTime,
     bytes: Budget,
     files: Budget,
@@ -57,10 +58,11 @@ impl Budget {
 }
 
 impl<'run> Space<'run> {
-    pub(super) fn new(work: &'run Dir, limits: &Limits) -> Option<Self> {
-        let (bytes, files) = free(work)?;
+    pub(super) fn new(trees: &[&'run Dir], limits: &Limits) -> Option<Self> {
+        let trees = trees.to_vec();
+        let (bytes, files) = free(&trees)?;
         Some(Self {
-            work,
+            trees,
             since: FileTime::now(),
             bytes: Budget::new(limits.disk_bytes.get(), bytes),
             files: Budget::new(limits.disk_files.get(), files),
@@ -68,14 +70,14 @@ impl<'run> Space<'run> {
     }
 
     pub(super) fn look(&mut self, init: Option<i32>) -> Option<LimitKind> {
-        let (bytes, files) = free(self.work)?;
+        let (bytes, files) = free(&self.trees)?;
         if bytes >= self.bytes.count_below && files >= self.files.count_below {
             return None;
         }
-        let mut used = self.count()?;
-        if let (Some(init), Ok(facts)) = (init, rustix::fs::fstat(self.work)) {
+        let mut used = self.count(bytes, files);
+        if let Some(init) = init {
             // A file without a name takes space as long as somebody has it open.
-            let nameless = processes::nameless_files(init, facts.st_dev);
+            let nameless = self.nameless(init);
             used.bytes = used.bytes.saturating_add(nameless.bytes);
             used.inodes = used.inodes.saturating_add(nameless.files);
         }
@@ -92,11 +94,11 @@ impl<'run> Space<'run> {
 
     /// Whether nearly all of it is taken now; counted only if the file system says that it may be.
     pub(super) fn used_up(&self) -> Option<LimitKind> {
-        let (bytes, files) = free(self.work)?;
+        let (bytes, files) = free(&self.trees)?;
         if !self.bytes.may_be_gone(bytes) && !self.files.may_be_gone(files) {
             return None;
         }
-        let used = self.count()?;
+        let used = self.count(bytes, files);
         if used.bytes >= self.bytes.nearly() {
             Some(LimitKind::Disk)
         } else {
@@ -104,13 +106,54 @@ impl<'run> Space<'run> {
         }
     }
 
-    /// Files that were made or changed since the start, in full.
-    fn count(&self) -> Option<DiskUsage> {
-        self.work.usage_since(self.since, COUNT).ok()
+    /// Files that were made or changed since the start, in full. What cannot be counted, in a
+    /// directory that is closed to us or for lack of time, is taken to be all that is missing.
+    fn count(&self, bytes_free: u64, files_free: u64) -> DiskUsage {
+        let mut sum = DiskUsage {
+            complete: true,
+            ..DiskUsage::default()
+        };
+        for tree in &self.trees {
+            match tree.usage_since(self.since, COUNT) {
+                Ok(used) => {
+                    sum.bytes = sum.bytes.saturating_add(used.bytes);
+                    sum.inodes = sum.inodes.saturating_add(used.inodes);
+                    sum.complete &= used.complete;
+                }
+                Err(_) => sum.complete = false,
+            }
+        }
+        if !sum.complete {
+            sum.bytes = sum
+                .bytes
+                .max(self.bytes.free_at_start.saturating_sub(bytes_free));
+            sum.inodes = sum
+                .inodes
+                .max(self.files.free_at_start.saturating_sub(files_free));
+        }
+        sum
+    }
+
+    fn nameless(&self, init: i32) -> Nameless {
+        let devices = self
+            .trees
+            .iter()
+            .filter_map(|tree| rustix::fs::fstat(*tree).ok());
+        let devices: BTreeSet<u64> = devices.map(|facts| facts.st_dev).collect();
+        processes::nameless_files(init, |device, _| devices.contains(&device))
     }
 }
 
-fn free(work: &Dir) -> Option<(u64, u64)> {
-    let facts = fstatvfs(work).ok()?;
-    Some((facts.f_bfree.saturating_mul(facts.f_frsize), facts.f_ffree))
+/// Of the file systems that the directories lie on, each once.
+fn free(trees: &[&Dir]) -> Option<(u64, u64)> {
+    let mut seen = BTreeSet::new();
+    let (mut bytes, mut files) = (0u64, 0u64);
+    for tree in trees {
+        if seen.insert(rustix::fs::fstat(*tree).ok()?.st_dev) {
+            let facts = fstatvfs(*tree).ok()?;
+            bytes = bytes.saturating_add(facts.f_bfree.saturating_mul(facts.f_frsize));
+            files = files.saturating_add(facts.f_ffree);
+        }
+    }
+    Some((bytes, files))
 }

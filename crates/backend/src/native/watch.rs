@@ -28,10 +28,10 @@ pub(super) struct Watch<'run> {
 }
 
 impl<'run> Watch<'run> {
-    pub(super) fn new(profile: &'run Profile, work: Option<&'run Dir>, started: Instant) -> Self {
+    pub(super) fn new(profile: &'run Profile, watched: &[&'run Dir], started: Instant) -> Self {
         Self {
             profile,
-            space: work.and_then(|work| Space::new(work, &profile.limits)),
+            space: Space::new(watched, &profile.limits),
             next: started + INTERVAL,
             init: None,
             peak: Sum::default(),

@@ -46,7 +46,6 @@ impl<'plan> Workbench<'plan> {
                 use rustix::process::{Signal, set_parent_process_death_signal};
                 set_parent_process_death_signal(Some(Signal::KILL))
             }
-            Step::NewSessionKeyring => sys::new_session_keyring(),
             Step::Hostname if self.has(Namespace::Uts) => Ok(()),
             Step::Hostname => rustix::system::sethostname(HOSTNAME.to_bytes()),
             Step::LoopbackUp if self.has(Namespace::Net) => Ok(()),
@@ -63,11 +62,6 @@ impl<'plan> Workbench<'plan> {
             }
             Step::Directory { path, mode } => self.directory(path, *mode),
             Step::Symlink { path, target } => self.symlink(path, target),
-            Step::File {
-                path,
-                mode,
-                content,
-            } => self.file(path, *mode, content),
             Step::Mount {
                 target, attributes, ..
             } => self.mount(target, attributes),
@@ -83,7 +77,6 @@ impl<'plan> Workbench<'plan> {
             Step::SealRoot { attributes } => mounts::seal_root(attributes),
             Step::Processors(count) => sys::keep_processors(*count),
             Step::EmptyBoundingSet => privileges::empty_bounding_set(),
-            Step::ClearAmbient => rustix::thread::clear_ambient_capability_set(),
             Step::NoNewPrivileges => rustix::thread::set_no_new_privs(true),
             Step::DropCapabilities => privileges::drop_capabilities(),
             Step::FileRules(rules) => rules::restrict(rules),

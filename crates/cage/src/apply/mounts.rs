@@ -154,19 +154,6 @@ impl Workbench<'_> {
         })
     }
 
-    pub(super) fn file(&self, path: &CStr, mode: u32, content: &[u8]) -> Result<()> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        self.make(path, |root, relative| {
-            let file = rustix::fs::openat(root, relative, flags, Mode::from_raw_mode(mode))?;
-            let mut rest = content;
-            while !rest.is_empty() {
-                let written = rustix::io::write(&file, rest)?;
-                rest = &rest[written..];
-            }
-            Ok(())
-        })
-    }
-
     pub(super) fn mount(&mut self, target: &CStr, attributes: &[Attribute]) -> Result<()> {
         let tree = self.sources.pop_front().ok_or(Errno::BADF)?;
         sys::set_mount_attributes(tree.as_fd(), attribute_bits(attributes), None)?;

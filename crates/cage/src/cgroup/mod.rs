@@ -126,14 +126,21 @@ fn write_self(directory: &Path) -> io::Result<()> {
     std::fs::write(directory.join("cgroup.procs"), "0")
 }
 
+/// Moves the calling process to the parent. On version 2 it was never inside, and stays where it is.
+pub(crate) fn leave(group: &CStr) -> io::Result<()> {
+    let directory = path_of(group);
+    let inside = std::fs::read_to_string(directory.join("cgroup.procs"))?;
+    let own = std::process::id().to_string();
+    match directory.parent() {
+        Some(parent) if inside.lines().any(|pid| pid == own) => write_self(parent),
+        _ => Ok(()),
+    }
+}
+
 /// Moves the calling process to the parent and removes the group.
 pub(crate) fn leave_and_remove(group: &CStr) -> io::Result<()> {
-    let directory = path_of(group);
-    if let Some(parent) = directory.parent() {
-        // On version 2 the keeper was never inside, and the parent may refuse it.
-        let _ = write_self(parent);
-    }
-    std::fs::remove_dir(directory)
+    let _ = leave(group);
+    std::fs::remove_dir(path_of(group))
 }
 
 /// Takes down what a killed caller and a killed keeper left: ends the processes inside and removes

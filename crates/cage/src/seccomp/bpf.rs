@@ -177,15 +177,18 @@ fn examine(filter: &Filter, check: Check) -> Vec<Instruction> {
             ],
         ),
         Check::SocketFamily => socket(filter),
-        Check::TtyInjection => when(
-            Group::TtyInjection,
+        Check::Control => control(filter),
+        Check::OwnLimits => when(
+            Group::OthersLimits,
+            vec![op(LD_ABS, arg(0)), jump(JEQ, 0, 1, 0), errno(EPERM), ALLOW],
+        ),
+        Check::SocketPair => when(
+            Group::SocketFamilies,
             vec![
-                op(LD_ABS, arg(1)),
-                jump(JEQ, 0x5412, 3, 0), // TIOCSTI
-                jump(JEQ, 0x541c, 2, 0), // TIOCLINUX
-                jump(JEQ, 0x541d, 1, 0), // TIOCCONS
+                op(LD_ABS, arg(0)),
+                jump(JEQ, UNIX, 1, 0),
+                errno(EAFNOSUPPORT),
                 ALLOW,
-                errno(EPERM),
             ],
         ),
     }
@@ -236,8 +239,31 @@ fn node(filter: &Filter, mode: u32) -> Vec<Instruction> {
     code
 }
 
+/// Requests that type into a terminal, and those that the file systems take for `fallocate`.
+fn control(filter: &Filter) -> Vec<Instruction> {
+    const TIOCSTI: u32 = 0x5412;
+    const TIOCLINUX: u32 = 0x541c;
+    const TIOCCONS: u32 = 0x541d;
+    const RESVSP: u32 = 0x4030_5828;
+    const RESVSP64: u32 = 0x4030_582a;
+    const ZERO_RANGE: u32 = 0x4030_5839;
+    let mut code = vec![op(LD_ABS, arg(1))];
+    let mut refuse = |group: Group, requests: [u32; 3], number: u32| {
+        if filter.denies(group) {
+            for request in requests {
+                code.extend([jump(JEQ, request, 0, 1), errno(number)]);
+            }
+        }
+    };
+    refuse(Group::TtyInjection, [TIOCSTI, TIOCLINUX, TIOCCONS], EPERM);
+    refuse(Group::Fallocate, [RESVSP, RESVSP64, ZERO_RANGE], EOPNOTSUPP);
+    code.push(ALLOW);
+    code
+}
+
+const UNIX: u32 = 1;
+
 fn socket(filter: &Filter) -> Vec<Instruction> {
-    const UNIX: u32 = 1;
     const INET: u32 = 2;
     const INET6: u32 = 10;
     const NETLINK: u32 = 16;

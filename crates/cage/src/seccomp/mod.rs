@@ -85,6 +85,8 @@ groups! {
     Tracing,
     /// TIOCSTI, TIOCLINUX and friends: typing into somebody's terminal.
     TtyInjection,
+    /// Limits of other processes: pid 1 must not be crippled.
+    OthersLimits,
     /// Calls whose arguments lie in memory where a filter cannot see them.
     UnseenArguments,
     Userfault,
@@ -101,9 +103,12 @@ enum Check {
     NodeArg2,
     OpenArg1,
     OpenArg2,
+    /// `ioctl`: terminals, and reserving space by its other name.
+    Control,
+    OwnLimits,
     Personality,
     SocketFamily,
-    TtyInjection,
+    SocketPair,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -310,6 +315,14 @@ mod tests {
             ("personality", &[0], Answer::Allow),
             ("personality", &[0x004_0000], Answer::Errno(EPERM)),
             ("fallocate", &[1, 0, 0, 1], Answer::Errno(EOPNOTSUPP)),
+            ("ioctl", &[3, 0x4030_5828], Answer::Errno(EOPNOTSUPP)),
+            ("ioctl", &[3, 0x4030_582a], Answer::Errno(EOPNOTSUPP)),
+            ("ioctl", &[3, 0x4030_5839], Answer::Errno(EOPNOTSUPP)),
+            ("socketpair", &[1, 1, 0], Answer::Allow),
+            ("socketpair", &[17, 3, 0], Answer::Errno(EAFNOSUPPORT)),
+            ("socketpair", &[30, 5, 0], Answer::Errno(EAFNOSUPPORT)),
+            ("prlimit64", &[0, 7], Answer::Allow),
+            ("prlimit64", &[1, 7], Answer::Errno(EPERM)),
         ];
         for arch in [Arch::X86_64, Arch::Aarch64] {
             for (name, args, expected) in cases {

@@ -1,6 +1,7 @@
 //! From flags to a call, through the engine, to an exit code: what `run` and `code` share.
 
 use std::ffi::{OsStr, OsString};
+use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -24,8 +25,14 @@ use crate::{interrupt, output, render};
 const INPUT_MAX: u64 = 64 << 20;
 
 pub(crate) fn execute(global: &Global, options: RunOptions, program: Program) -> Result<Exit> {
-    let report = options.report.clone();
-    let stdin = options.stdin.then(own_stdin).transpose()?;
+    let report = options.report.as_deref().map(Report::open).transpose()?;
+    let stdin = match options.stdin {
+        true => Some(own_stdin()?),
+        false => {
+            note_unread_stdin(global);
+            None
+        }
+    };
     let toolchains = toolchains(global, &options)?;
     let call = call(options, program)?;
 
@@ -41,13 +48,18 @@ pub(crate) fn execute(global: &Global, options: RunOptions, program: Program) ->
     let context = Context::new(global);
     let (engine, seat) = context.engine_with_seat(keeper)?;
     let (cancel, canceler) = interrupt::listen()?;
-    let record = if global.json {
-        let io = Io {
-            stdin,
-            live: &mut Silent,
-            cancel: &cancel,
-        };
-        engine.run(seat, call, &toolchains, io)?
+    let ran = if global.json {
+        let live = &mut Silent;
+        engine.run(
+            seat,
+            call,
+            &toolchains,
+            Io {
+                stdin,
+                live,
+                cancel: &cancel,
+            },
+        )
     } else {
         let mut live = PassThrough::new(canceler);
         let io = Io {
@@ -55,12 +67,15 @@ pub(crate) fn execute(global: &Global, options: RunOptions, program: Program) ->
             live: &mut live,
             cancel: &cancel,
         };
-        engine.run(seat, call, &toolchains, io)?
+        let ran = engine.run(seat, call, &toolchains, io);
+        live.finish();
+        ran
     };
-    if let Some(file) = report {
-        write_report(&file, &record)?;
-    }
     context.report_recovered(&engine);
+    let record = ran?;
+    if let Some(report) = report {
+        report.write(&record)?;
+    }
     tell(global, &record);
     Ok(Exit::of_record(&record))
 }
@@ -70,6 +85,12 @@ fn tell(global: &Global, record: &Exec) {
         // A closed stdout changes nothing about what happened; the exit code says it too.
         let _ = output::json(record);
         return;
+    }
+    if record.artifacts_dropped > 0 && !global.quiet {
+        let (count, id) = (record.artifacts_dropped, &record.exec_id);
+        render::note(&format!(
+            "{count} artifacts were not kept; `manifest.json` of `{id}` says which and why"
+        ));
     }
     if let Some(error) = &record.error {
         render::error(error, false);
@@ -88,20 +109,48 @@ fn tell(global: &Global, record: &Exec) {
     }
 }
 
-fn write_report(file: &Path, record: &Exec) -> Result<()> {
-    let written = serde_json::to_vec(record)
-        .map_err(std::io::Error::other)
-        .and_then(|text| std::fs::write(file, text));
-    written.map_err(|error| {
-        let shown = file.display();
-        Error::new(
-            Code::InvalidArgument,
-            Stage::Close,
-            format!("cannot write the report `{shown}`"),
-        )
-        .caused_by(error)
-        .of_exec(record.exec_id.clone())
-    })
+/// Opened before anything runs: a report that cannot be written must not cost a run.
+struct Report {
+    path: PathBuf,
+    file: std::fs::File,
+}
+
+impl Report {
+    fn open(path: &Path) -> Result<Self> {
+        let file = std::fs::File::create(path).map_err(|error| {
+            let shown = path.display();
+            invalid(format!("cannot write the report `{shown}`")).caused_by(error)
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+        })
+    }
+
+    fn write(mut self, record: &Exec) -> Result<()> {
+        let text = serde_json::to_vec(record).map_err(std::io::Error::other);
+        text.and_then(|text| self.file.write_all(&text))
+            .map_err(|error| {
+                let shown = self.path.display();
+                let message = format!("the exec is recorded, but not in the report `{shown}`");
+                Error::new(Code::DiskFull, Stage::Close, message)
+                    .caused_by(error)
+                    .of_exec(record.exec_id.clone())
+            })
+    }
+}
+
+/// For a person who pipes something in and wonders where it went.
+fn note_unread_stdin(global: &Global) {
+    let kind = rustix::fs::fstat(rustix::stdio::stdin())
+        .map(|facts| rustix::fs::FileType::from_raw_mode(facts.st_mode));
+    let data = matches!(
+        kind,
+        Ok(rustix::fs::FileType::Fifo | rustix::fs::FileType::RegularFile)
+    );
+    if data && !global.quiet && std::io::stderr().is_terminal() {
+        render::note("standard input is not passed on; `--stdin` does that");
+    }
 }
 
 fn own_stdin() -> Result<std::os::fd::OwnedFd> {
@@ -230,11 +279,17 @@ fn input(text: &OsStr) -> Result<Input> {
         invalid(format!("cannot read the input `{shown}`")).caused_by(error)
     };
     let facts = std::fs::metadata(file).map_err(failed)?;
-    if !facts.is_file() || facts.len() > INPUT_MAX {
-        return Err(invalid(format!(
-            "the input `{shown}` is not a file of at most 64 MiB"
-        ))
-        .hint("larger data belongs into the workspace"));
+    if !facts.is_file() {
+        return Err(
+            invalid(format!("the input `{shown}` is not a regular file"))
+                .hint("directories belong into the workspace; a stream goes in with `--stdin`"),
+        );
+    }
+    if facts.len() > INPUT_MAX {
+        return Err(
+            invalid(format!("the input `{shown}` is larger than 64 MiB"))
+                .hint("larger data belongs into the workspace"),
+        );
     }
     let content = std::fs::read(file).map_err(failed)?;
     Ok(Input {

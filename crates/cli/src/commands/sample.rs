@@ -78,6 +78,7 @@ pub(super) fn exec(number: u8) -> Exec {
         stderr_path: Some("projects/demo/artifacts/e/stderr.txt".to_owned()),
         artifacts_dir: Some("projects/demo/artifacts/e".to_owned()),
         artifacts: Vec::new(),
+        artifacts_dropped: 0,
         backend: Some(glovebox_model::BackendName::Native),
         isolation: Isolation(Guarantee::ALL.map(|it| (it, grade(it))).into()),
         policy_snapshot: Some(profile()),

@@ -43,6 +43,7 @@ pub(crate) fn collect(exited: Exited, files: &ExecFiles) -> Captured {
     let collected = match settled {
         Ok(collected) => {
             record.artifacts = collected.artifacts();
+            record.artifacts_dropped = collected.dropped().count;
             Some(collected)
         }
         Err(error) => {

@@ -87,6 +87,7 @@ impl Draft {
             stderr_path: None,
             artifacts_dir: None,
             artifacts: Vec::new(),
+            artifacts_dropped: 0,
             backend: None,
             isolation: Isolation::default(),
             policy_snapshot: None,

@@ -64,7 +64,7 @@ pub(crate) fn run(
     lease: Lease,
     order: &Order,
     streams: Streams,
-    work: Option<&Dir>,
+    watched: &[&Dir],
     io: Io<'_>,
 ) -> Exited {
     let Lease {
@@ -80,7 +80,7 @@ pub(crate) fn run(
         streams,
         live: io.live,
     };
-    let (result, remains) = sandbox.run(order, profile, work, io.stdin, &mut tee, io.cancel);
+    let (result, remains) = sandbox.run(order, profile, watched, io.stdin, &mut tee, io.cancel);
     record.ended_at = Some(Timestamp::now());
     let artifacts_cap = profile.limits.artifacts_bytes.get();
     Exited {

@@ -117,6 +117,7 @@ fn record() -> Exec {
         stderr_path: None,
         artifacts_dir: None,
         artifacts: vec![],
+        artifacts_dropped: 0,
         backend: None,
         isolation: Isolation::default(),
         policy_snapshot: None,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use glovebox_backend::{Ending, Native, Order, Spec, Tree};
 use glovebox_engine::{Keeper, Sink, Stream};
-use glovebox_model::{Access, ByteString, Code, Error, Result, SandboxId, Stage as PathStage};
+use glovebox_model::{Access, ByteString, Code, Error, Result, Stage as PathStage};
 use glovebox_workspace::Dir;
 
 use super::interrupt::Interrupt;
@@ -41,7 +41,6 @@ pub(super) fn measure(
 ) -> Result<Duration> {
     let (work, artifacts) = (directory(&stage.work())?, directory(&stage.artifacts())?);
     let spec = Spec {
-        sandbox_id: SandboxId::from_random([0; 16]),
         profile: stage.profile(),
         work: Some(tree(&work)),
         inputs: None,
@@ -67,7 +66,7 @@ pub(super) fn measure(
     }
     let prepared = native.open(&spec, &stage.state())?;
     let (profile, cancel) = (stage.profile(), interrupt.cancel());
-    let (ended, remains) = prepared.run(&order, profile, Some(&work), None, &mut output, cancel);
+    let (ended, remains) = prepared.run(&order, profile, &[&work], None, &mut output, cancel);
     // Until the result is there; what the kernel tidies up afterwards goes on without the caller.
     let took = started.elapsed();
     drop(remains);

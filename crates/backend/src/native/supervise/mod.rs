@@ -1,23 +1,27 @@
 //! One loop around a running payload: its streams, its time, its limits, its end.
 
+mod ending;
+
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use glovebox_cage::{Event, Scratch, cgroup};
-use glovebox_model::{Code, Error, LimitKind, Profile, Result, Stage, Usage};
+use glovebox_cage::{Event, Scratch};
+use glovebox_model::{Code, Error, LimitKind, Profile, Result, Stage};
 use glovebox_workspace::Dir;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::pump::{Inlet, Outlet};
+use super::pump::{Inlet, Outlet, Taken};
 use super::sandbox::{Prepared, broken, setup_failed};
 use super::watch::Watch;
-use crate::ended::{Ended, Ending};
+use crate::ended::Ended;
 use crate::spec::{Order, c_string};
 use crate::streams::{Cancel, Sink, Stream};
 
 /// Building takes milliseconds; a file system that hangs must not hang the caller.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How soon a reader that had no room is asked again.
+const ROOM: Duration = Duration::from_millis(2);
 /// From TERM to KILL when the time is up or a limit is passed.
 const GRACE: Duration = Duration::from_secs(1);
 /// From TERM to KILL when somebody canceled: a program may want to tidy up.
@@ -54,21 +58,20 @@ pub(super) fn run(
     prepared: &Prepared,
     order: &Order,
     profile: &Profile,
-    work: Option<&Dir>,
+    watched: &[&Dir],
     stdin: Option<OwnedFd>,
     sink: &mut dyn Sink,
     cancel: &Cancel,
 ) -> Result<Ended> {
-    let mut run = Run::start(prepared, order, profile, work, stdin)?;
+    let mut run = Run::start(prepared, order, profile, watched, stdin)?;
     let mut buffer = Outlet::buffer();
     while !run.finished {
         run.turn(&mut buffer, sink, cancel)?;
     }
-    // Nobody is left to write, so each stream ends as soon as it is empty.
-    while run.outlets.iter().any(|outlet| outlet.pipe().is_some()) {
-        for outlet in &mut run.outlets {
-            outlet.take(&mut buffer, sink);
-        }
+    // Whatever was written before the end lies in the pipes. A descriptor that the program gave
+    // away may stay open elsewhere; nobody waits for that one.
+    for outlet in &mut run.outlets {
+        while outlet.take(&mut buffer, sink) == Taken::Some {}
     }
     run.conclude()
 }
@@ -78,6 +81,7 @@ struct Run<'run> {
     profile: &'run Profile,
     /// When the sandbox stood and the order was taken; none while it is being built.
     started: Option<Instant>,
+    ended: Option<Instant>,
     deadline: Instant,
     inlet: Inlet,
     outlets: [Outlet; 2],
@@ -94,7 +98,7 @@ impl<'run> Run<'run> {
         prepared: &'run Prepared,
         order: &Order,
         profile: &'run Profile,
-        work: Option<&'run Dir>,
+        watched: &[&'run Dir],
         stdin: Option<OwnedFd>,
     ) -> Result<Self> {
         let no_pipe = |errno: Errno| broken(&errno);
@@ -102,7 +106,7 @@ impl<'run> Run<'run> {
         let (stdout, output) = Outlet::new(Stream::Stdout).map_err(no_pipe)?;
         let (stderr, error) = Outlet::new(Stream::Stderr).map_err(no_pipe)?;
         let now = Instant::now();
-        let watch = Watch::new(profile, work, now);
+        let watch = Watch::new(profile, watched, now);
         let order = cage_order(order);
         prepared
             .seat
@@ -113,6 +117,7 @@ impl<'run> Run<'run> {
             prepared,
             profile,
             started: None,
+            ended: None,
             deadline: now + PATIENCE,
             inlet,
             outlets: [stdout, stderr],
@@ -126,7 +131,7 @@ impl<'run> Run<'run> {
     }
 
     fn turn(&mut self, buffer: &mut [u8], sink: &mut dyn Sink, cancel: &Cancel) -> Result<()> {
-        let ready = self.wait(cancel)?;
+        let ready = self.wait(sink, cancel)?;
         if ready.source {
             self.inlet.read(buffer);
         }
@@ -135,7 +140,7 @@ impl<'run> Run<'run> {
         }
         for (outlet, ready) in self.outlets.iter_mut().zip(ready.outlets) {
             if ready {
-                outlet.take(buffer, sink);
+                let _ = outlet.take(buffer, sink);
             }
         }
         if ready.init {
@@ -151,7 +156,7 @@ impl<'run> Run<'run> {
         Ok(())
     }
 
-    fn wait(&self, cancel: &Cancel) -> Result<Ready> {
+    fn wait(&self, sink: &dyn Sink, cancel: &Cancel) -> Result<Ready> {
         let handle = &self.prepared.seat.handle;
         let mut fds = vec![
             PollFd::from_borrowed_fd(handle.control_fd(), PollFlags::IN),
@@ -170,13 +175,21 @@ impl<'run> Run<'run> {
             slots.inlet = Some(fds.len());
             fds.push(PollFd::new(pipe, PollFlags::OUT));
         }
+        // Who is not read makes the program wait, and nobody else: clock and limits go on.
+        let open = sink.has_room();
         for (slot, outlet) in slots.outlets.iter_mut().zip(&self.outlets) {
-            if let Some(pipe) = outlet.pipe() {
+            if let Some(pipe) = outlet.pipe().filter(|_| open) {
                 *slot = Some(fds.len());
                 fds.push(PollFd::new(pipe, PollFlags::IN));
             }
         }
-        let patience = self.next_alarm().saturating_duration_since(Instant::now());
+        let now = Instant::now();
+        let alarm = if open {
+            self.next_alarm()
+        } else {
+            self.next_alarm().min(now + ROOM)
+        };
+        let patience = alarm.saturating_duration_since(now);
         // Rounded up, so that the alarm is due when poll returns.
         let patience = patience + Duration::from_micros(50);
         let timeout = Timespec::try_from(patience).map_err(|_| broken(&"clock"))?;
@@ -301,6 +314,7 @@ impl<'run> Run<'run> {
                 while self.init_listening {
                     self.hear_init()?;
                 }
+                self.ended = Some(Instant::now());
                 self.finished = true;
             }
             Event::Vanished => return Err(broken(&"it was killed")),
@@ -311,106 +325,6 @@ impl<'run> Run<'run> {
             | Event::Exited { .. } => return Err(broken(&format!("unexpected {event:?}"))),
         }
         Ok(())
-    }
-
-    fn conclude(self) -> Result<Ended> {
-        let duration = self
-            .started
-            .map(|started| started.elapsed())
-            .unwrap_or_default();
-        if let Some(refusal) = self.report.refusal {
-            return Err(refusal);
-        }
-        let stats = self.prepared.seat.group.as_ref().map(cgroup::Group::stats);
-        let stats = stats.unwrap_or_default();
-        let signal = self
-            .report
-            .status
-            .filter(|status| status & 0x7f != 0)
-            .map(|it| it & 0x7f);
-        let code = self
-            .report
-            .status
-            .filter(|status| status & 0x7f == 0)
-            .map(|it| it >> 8 & 0xff);
-        let oom = stats.oom_kills + self.watch.memory_kills() > 0;
-        let ran_into = self.ran_into(&stats, signal, code);
-        let (ending, limit_hit) = match (self.stopping.map(|it| it.reason), code, signal) {
-            (Some(Reason::Canceled), _, _) => (Ending::Canceled, None),
-            // What it ran into says more than that its time was up, which the ending says.
-            (Some(Reason::Limit(LimitKind::Wall)), _, _) => {
-                (Ending::TimedOut, Some(ran_into.unwrap_or(LimitKind::Wall)))
-            }
-            (Some(Reason::Limit(limit)), _, _) => (Ending::LimitKilled, Some(limit)),
-            (None, Some(code), _) => (Ending::Exited { code }, ran_into),
-            (None, None, Some(SIGKILL)) if oom => (Ending::LimitKilled, Some(LimitKind::Memory)),
-            (None, None, Some(SIGKILL | SIGXCPU | SIGXFSZ)) if ran_into.is_some() => {
-                (Ending::LimitKilled, ran_into)
-            }
-            (None, None, Some(signal)) => (Ending::Signaled { signal }, ran_into),
-            // Pid 1 itself was ended: by the kernel for memory, or by somebody outside.
-            (None, None, None) if oom => (Ending::LimitKilled, Some(LimitKind::Memory)),
-            (None, None, None) => return Err(broken(&"pid 1 of the sandbox was killed")),
-        };
-        let usage = Usage {
-            // Killed children that nobody waited for are missing from pid 1's own account.
-            cpu_ms: (stats.cpu_us.unwrap_or(self.usage.cpu_us) / 1000).max(self.watch.cpu_ms()),
-            max_memory_bytes: stats
-                .max_memory_bytes
-                .unwrap_or(0)
-                .max(self.usage.max_rss)
-                .max(self.watch.max_memory()),
-            max_pids: stats.max_pids.unwrap_or(0).max(self.watch.max_pids()),
-        };
-        Ok(Ended {
-            ending,
-            signal,
-            limit_hit,
-            duration,
-            usage,
-        })
-    }
-
-    /// A limit that the program met and ended by itself, one way or another.
-    fn ran_into(
-        &self,
-        stats: &cgroup::Stats,
-        signal: Option<i32>,
-        code: Option<i32>,
-    ) -> Option<LimitKind> {
-        let limits = &self.profile.limits;
-        let full = self.report.scratch;
-        // A shell passes on how its last command ended.
-        match signal.or(code.filter(|code| *code > 128).map(|code| code - 128)) {
-            Some(SIGXCPU) => return Some(LimitKind::Cpu),
-            Some(SIGXFSZ) => return Some(LimitKind::Disk),
-            // The kernel's second answer, when the first was ignored.
-            Some(SIGKILL) if self.usage.cpu_us / 1000 >= limits.cpu_ms.get() => {
-                return Some(LimitKind::Cpu);
-            }
-            _ => {}
-        }
-        // One process that the kernel ended for memory need not end the others.
-        if stats.oom_kills + self.watch.memory_kills() > 0 {
-            return Some(LimitKind::Memory);
-        }
-        if stats.pids_refused > 0 || self.watch.pids_reached() {
-            return Some(LimitKind::Pids);
-        }
-        if code == Some(0) {
-            return None;
-        }
-        if full.is_some_and(|scratch| scratch.bytes_free < 4096) {
-            return Some(LimitKind::Disk);
-        }
-        if full.is_some_and(|scratch| scratch.files_free == 0) {
-            return Some(LimitKind::Inodes);
-        }
-        if let Some(limit) = self.watch.space_used_up() {
-            return Some(limit);
-        }
-        let over = self.watch.max_memory() > limits.memory_bytes.get();
-        over.then_some(LimitKind::Memory)
     }
 }
 
