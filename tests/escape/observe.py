@@ -17,7 +17,7 @@ CALLS = {
     "get_mempolicy": (239, 236), "get_robust_list": (274, 100), "io_uring_setup": (425, 425),
     "keyctl": (250, 219), "memfd_secret": (447, 447),
     "modify_ldt": (154, None), "name_to_handle_at": (303, 264), "openat2": (437, 437), "perf_event_open": (298, 241),
-    "personality": (135, 92), "ptrace": (101, 117), "reboot": (169, 142), "swapoff": (168, 225),
+    "personality": (135, 92), "prlimit64": (302, 261), "ptrace": (101, 117), "reboot": (169, 142), "swapoff": (168, 225),
     "syslog": (103, 116), "umount2": (166, 39), "unshare": (272, 97), "userfaultfd": (323, 282),
 }
 
@@ -211,6 +211,8 @@ seen["third table"] = call(0x40000000 | 39)
 seen["umount2"] = call("umount2", b"/absent", 0)
 seen["unknown call"] = call(600)
 seen["unshare"] = call("unshare", 0)
+# Asks only: nothing is set, whoever answers.
+seen["limits of pid 1"] = call("prlimit64", 1, 7, 0, 0)
 seen["userfaultfd"] = call("userfaultfd", 1)
 
 seen["forks"] = forks()

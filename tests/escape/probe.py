@@ -1033,7 +1033,7 @@ def a_secret_of_the_host():
 
 @probe("start")
 def the_environment():
-    known = re.compile(r"PROBE_|TRIAL_TAG$|GLOVEBOX|(GIT_)?PAGER$|PATH$|HOME$|LANG$|LC_|USER$|LOGNAME$|SHELL$|TMPDIR$|PWD$"
+    known = re.compile(r"PROBE_|TRIAL_TAG$|GLOVEBOX|(GIT_)?PAGER$|PIP_NO_INDEX$|UV_OFFLINE$|npm_config_offline$|PATH$|HOME$|LANG$|LC_|USER$|LOGNAME$|SHELL$|TMPDIR$|PWD$"
                        r"|TERM$|PYTHON|XDG_|TZ$|OLDPWD$|SHLVL$|_$|NO_COLOR$|CI$|EXEC")
     return none_of([it for it in os.environ if not known.match(it)], "more")
 
