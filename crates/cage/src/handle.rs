@@ -95,6 +95,11 @@ impl Handle {
         gone_is_fine(wire::send(&self.control, &ToKeeper::Kill, &[]))
     }
 
+    /// Lets the keeper go. Until then it stays, to clean up should this process be killed.
+    pub fn release(&self) -> Result<()> {
+        gone_is_fine(wire::send(&self.control, &ToKeeper::Release, &[]))
+    }
+
     /// The two descriptors to poll for reading; each has its `next_` method.
     pub fn control_fd(&self) -> BorrowedFd<'_> {
         self.control.as_fd()
@@ -148,6 +153,7 @@ impl Drop for Handle {
         if !self.reaped {
             // The keeper ends the sandbox and itself when its socket closes; nobody may be left.
             let _ = self.kill();
+            let _ = self.release();
             let _ = rustix::net::shutdown(&self.control, rustix::net::Shutdown::Both);
             let _ = self.wait_keeper();
         }

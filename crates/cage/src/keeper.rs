@@ -42,7 +42,7 @@ fn serve(control: &OwnedFd, init_socket: OwnedFd) -> Result<(), Failure> {
     loop {
         let message = wire::receive::<ToKeeper>(control).at("keeper socket")?;
         match message {
-            None | Some((ToKeeper::Kill, _)) => {
+            None | Some((ToKeeper::Kill | ToKeeper::Release, _)) => {
                 leave_cgroups(&cgroups);
                 return Ok(());
             }
@@ -140,6 +140,7 @@ fn detach(control: &OwnedFd, init_socket: &OwnedFd) -> Result<()> {
 #[derive(PartialEq, Eq)]
 enum End {
     Reported,
+    Released,
     CallerGone,
 }
 
@@ -193,12 +194,31 @@ fn build(
         let _ = cgroup::leave(group);
     }
     // Taken apart when this process ends, not when pid 1 does: the end can be told before.
-    let _mounts = hold_mounts(pid);
+    let mounts = hold_mounts(pid);
     let born = FromKeeper::Born {
         pid: pid.as_raw_nonzero().get(),
     };
     let _ = wire::send(control, &born, &[]);
-    watch(control, pid, &pidfd).at("watch")
+    let end = watch(control, pid, &pidfd).at("watch")?;
+    drop(mounts);
+    match end {
+        End::Reported => Ok(farewell(control)),
+        End::Released | End::CallerGone => Ok(end),
+    }
+}
+
+/// Stays until the caller has read the groups and removed them, to do it in its place should it be
+/// killed meanwhile.
+fn farewell(control: &OwnedFd) -> End {
+    loop {
+        match wire::receive::<ToKeeper>(control) {
+            Ok(Some((ToKeeper::Release, _))) => return End::Released,
+            Ok(Some((ToKeeper::Kill, _))) => {}
+            Ok(Some((ToKeeper::Join(_) | ToKeeper::Build(_), _)) | None) | Err(_) => {
+                return End::CallerGone;
+            }
+        }
+    }
 }
 
 /// Maps the ids and lets pid 1 begin.
@@ -336,6 +356,7 @@ fn watch(control: &OwnedFd, pid: Pid, pidfd: &OwnedFd) -> Result<End> {
         if listening && !both[1].revents().is_empty() {
             match wire::receive::<ToKeeper>(control) {
                 Ok(Some((ToKeeper::Kill, _))) => {}
+                Ok(Some((ToKeeper::Release, _))) => end = End::Released,
                 // A closed socket, or one that speaks nonsense, is a caller that is gone.
                 Ok(_) | Err(_) => {
                     end = End::CallerGone;

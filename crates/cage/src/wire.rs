@@ -75,6 +75,8 @@ pub(crate) enum ToKeeper {
     Join(Vec<CString>),
     Build(Plan),
     Kill,
+    /// The caller has done its part; nobody needs the keeper any more.
+    Release,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -34,7 +34,8 @@ impl StateDir {
             Err(Errno::NOENT) => {
                 private_dirs()
                     .create(&path)
-                    .doing(&format!("make the state directory `{shown}`"))?;
+                    .doing(&format!("make the state directory `{shown}`"))
+                    .map_err(with_hint)?;
                 rustix::fs::open(&path, flags, Mode::empty())
             }
             opened => opened,
@@ -187,4 +188,10 @@ fn private_dirs() -> DirBuilder {
 
 fn refused(message: String) -> Error {
     Error::new(Code::StoreUnavailable, Stage::Open, message)
+}
+fn with_hint(error: glovebox_model::Error) -> glovebox_model::Error {
+    if error.hints.is_empty() {
+        return error.hint("name a directory that can be made with `--state-dir`");
+    }
+    error
 }

@@ -26,17 +26,15 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// Ends whatever runs, waits for the keeper, removes the groups. Idempotent.
+    /// Ends whatever runs, removes the groups, lets the keeper go and waits for it.
     fn close(&mut self) {
         let _ = self.handle.kill();
+        // Empty already when everything inside has ended; the keeper watches over this moment.
+        let left = self.group.take().filter(|group| group.remove().is_err());
+        let _ = self.handle.release();
         let _ = self.handle.wait_keeper();
-        if let Some(group) = self.group.take()
-            && group.remove().is_err()
-        {
-            // Somebody is still in it: a keeper that was killed did not wait for pid 1's end.
-            for directory in group.directories() {
-                let _ = cgroup::clear(directory);
-            }
+        for directory in left.iter().flat_map(Group::directories) {
+            let _ = cgroup::clear(directory);
         }
     }
 }

@@ -249,8 +249,8 @@ fn overrides(options: &RunOptions) -> PartialProfile {
 fn variable(text: OsString) -> Result<EnvVar> {
     let bytes = text.into_vec();
     let Some(equals) = bytes.iter().position(|byte| *byte == b'=') else {
-        let shown = String::from_utf8_lossy(&bytes).into_owned();
-        return Err(invalid(format!("`--env {shown}` has no `=`"))
+        // Not shown: it may be a value whose key was forgotten.
+        return Err(invalid("an `--env` has no `=`")
             .hint("write `--env KEY=VALUE`; nothing is taken over from your own environment"));
     };
     let key = std::str::from_utf8(&bytes[..equals])
