@@ -62,6 +62,41 @@ pub fn many_files_in_the_workspace(caller: Caller) {
     });
 }
 
+/// A scratch workspace has a quota of its own; artifacts are on the host's disk all the same.
+pub fn many_artifacts(caller: Caller) {
+    beside_a_neighbour(caller, |trial| {
+        let options = ["--disk", "32M", "--scratch"];
+        fills(
+            trial,
+            &options,
+            &many("/workspace/artifacts"),
+            End::Killed,
+            "disk",
+        )
+    });
+}
+
+/// Nobody but root can count what lies there.
+pub fn files_in_a_directory_that_is_closed_to_us(caller: Caller) {
+    let code = format!("import os\nos.mkdir('closed', 0o300)\n{}", many("closed"));
+    beside_a_neighbour(caller, |trial| {
+        fills(trial, &DISK, &code, End::Killed, "disk");
+        let closed = trial.work().join("closed");
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(closed, open).unwrap();
+    });
+}
+
+/// 128 and the numbers of the signals that the kernel sends for time and size.
+pub fn an_exit_code_that_looks_like_a_limit_is_none(caller: Caller) {
+    beside_a_neighbour(caller, |trial| {
+        for code in [152, 153] {
+            let outcome = trial.run(["/bin/sh", "-c", &format!("exit {code}")]).json();
+            outcome.expect("failed", code, None);
+        }
+    });
+}
+
 /// They take space that no directory shows.
 pub fn files_without_a_name_in_the_workspace(caller: Caller) {
     let code = "

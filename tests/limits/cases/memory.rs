@@ -25,6 +25,22 @@ pub fn one_process_that_grows(caller: Caller) {
     });
 }
 
+/// It is in no process's own account.
+pub fn a_memory_file_that_nobody_maps(caller: Caller) {
+    let code = "
+import os, time
+held = os.memfd_create('held')
+for _ in range(400):
+    os.write(held, b'1' * (1 << 20))
+    time.sleep(0.002)
+time.sleep(2)
+";
+    beside_a_neighbour(caller, |trial| {
+        let outcome = trial.run([python(), "-c", code]).with(LIMIT).json();
+        outcome.expect("killed", 137, Some("memory"));
+    });
+}
+
 /// Each stays far below the limit; together they do not.
 pub fn many_processes_that_grow(caller: Caller) {
     beside_a_neighbour(caller, |trial| {

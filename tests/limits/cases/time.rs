@@ -1,5 +1,7 @@
 //! The clock on the wall.
 
+use std::ffi::OsStr;
+use std::io::Read;
 use std::time::Duration;
 
 use support::{Caller, python};
@@ -26,6 +28,30 @@ fn times_out(caller: Caller, command: &[&str]) {
 
 pub fn a_timeout_is_kept(caller: Caller) {
     times_out(caller, &["/bin/sleep", "30"]);
+}
+
+/// Whoever does not read holds up the program, and neither the clock nor the record.
+pub fn a_reader_that_does_not_read(caller: Caller) {
+    beside_a_neighbour(caller, |trial| {
+        let script = "yes | head -c 3000000; sleep 30";
+        let report = trial.work().join("report.json");
+        let run = trial
+            .run(["/bin/sh", "-c", script])
+            .with(["--timeout", "1s"]);
+        let mut child = run
+            .with([OsStr::new("--report"), report.as_os_str()])
+            .spawn();
+        let mut output = child.stdout.take().unwrap();
+        // Longer than the limit: nothing is read meanwhile, and that is the case under test.
+        std::thread::sleep(Duration::from_secs(1) + LATE);
+        output.read_to_end(&mut Vec::new()).unwrap();
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(124));
+        let record = std::fs::read_to_string(&report).unwrap();
+        let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+        let took = record["duration_ms"].as_u64().unwrap();
+        assert!(took < 2500, "the clock stood still: {took} ms");
+    });
 }
 
 pub fn a_program_that_ignores_the_signal(caller: Caller) {
