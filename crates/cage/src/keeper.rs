@@ -7,7 +7,7 @@ use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 
 use crate::sys::Result;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, pidfd_send_signal};
@@ -188,18 +188,13 @@ fn build(
         let _ = sys::reap(pid.as_raw_nonzero().get(), 0);
         return Err(failure);
     }
-    // Pid 1 has inherited them. The keeper must not count, nor be the one who is killed when the
-    // sandbox's memory is full.
-    for group in cgroups {
-        let _ = cgroup::leave(group);
-    }
     // Taken apart when this process ends, not when pid 1 does: the end can be told before.
     let mounts = hold_mounts(pid);
     let born = FromKeeper::Born {
         pid: pid.as_raw_nonzero().get(),
     };
     let _ = wire::send(control, &born, &[]);
-    let end = watch(control, pid, &pidfd).at("watch")?;
+    let end = watch(control, pid, &pidfd, cgroups).at("watch")?;
     drop(mounts);
     match end {
         End::Reported => Ok(farewell(control)),
@@ -332,14 +327,21 @@ impl Drop for Holder {
     }
 }
 
+/// Leaving a version 1 group may wait for the kernel as long as entering it.
+const INSIDE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 5_000_000,
+};
+
 fn hold_mounts(pid: Pid) -> Option<OwnedFd> {
     let namespace = format!("/proc/{}/ns/mnt", pid.as_raw_nonzero());
     rustix::fs::open(namespace, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
 }
 
-fn watch(control: &OwnedFd, pid: Pid, pidfd: &OwnedFd) -> Result<End> {
+fn watch(control: &OwnedFd, pid: Pid, pidfd: &OwnedFd, cgroups: &[CString]) -> Result<End> {
     let mut end = End::Reported;
     let mut listening = true;
+    let mut patience = Some(&INSIDE);
     loop {
         let child = PollFd::new(pidfd, PollFlags::IN);
         let socket = PollFd::new(control, PollFlags::IN);
@@ -349,8 +351,15 @@ fn watch(control: &OwnedFd, pid: Pid, pidfd: &OwnedFd) -> Result<End> {
         } else {
             &mut both[..1]
         };
-        match poll(watched, None) {
+        match poll(watched, patience) {
             Err(Errno::INTR) => continue,
+            // Pid 1 has inherited the groups. The keeper must not count there for long, nor be the
+            // one who is killed when the sandbox's memory is full; a short run does not wait for it.
+            Ok(0) => {
+                patience = None;
+                cgroups.iter().for_each(|group| drop(cgroup::leave(group)));
+                continue;
+            }
             other => other?,
         };
         if listening && !both[1].revents().is_empty() {

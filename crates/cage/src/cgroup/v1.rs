@@ -36,9 +36,9 @@ pub(super) fn set(
         }
     }
     if let (Some(directory), Some(pids)) = (with(hierarchies, directories, "pids"), bounds.pids) {
-        // Pid 1 lives here too, and the keeper until it has cloned it; neither is the payload's to
-        // pay for.
-        std::fs::write(directory.join("pids.max"), (pids + 1).to_string())?;
+        // Pid 1 lives here too, and the keeper for the first moment; neither is the payload's to pay
+        // for.
+        std::fs::write(directory.join("pids.max"), (pids + 2).to_string())?;
     }
     if let (Some(directory), Some(cpus)) =
         (with(hierarchies, directories, "cpu"), bounds.cpus_milli)
@@ -60,7 +60,7 @@ pub(super) fn stats(hierarchies: &[Hierarchy], directories: &[PathBuf]) -> Stats
     Stats {
         cpu_us: read("cpuacct", "cpuacct.usage", None).map(|nanos| nanos / 1000),
         max_memory_bytes: read("memory", "memory.max_usage_in_bytes", None),
-        max_pids: read("pids", "pids.peak", None).map(|peak| peak.saturating_sub(1)),
+        max_pids: read("pids", "pids.peak", None).map(|peak| peak.saturating_sub(2)),
         oom_kills: read("memory", "memory.oom_control", Some("oom_kill")).unwrap_or(0),
         pids_refused: read("pids", "pids.events", Some("max")).unwrap_or(0),
     }
