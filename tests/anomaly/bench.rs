@@ -88,7 +88,7 @@ impl Bench {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let running = Running { child };
+        let running = Running::new(child);
         until("the payload runs", || self.mark("running").exists());
         std::fs::remove_file(self.mark("running")).unwrap();
         running
@@ -215,23 +215,48 @@ impl Ended {
     }
 }
 
-/// A `glovebox run` under way.
+/// A `glovebox run` under way; killed when a test fails before its end.
 pub(crate) struct Running {
-    pub(crate) child: Child,
+    child: Option<Child>,
 }
 
 impl Running {
+    pub(crate) fn new(child: Child) -> Self {
+        Self { child: Some(child) }
+    }
+
+    fn child(&self) -> &Child {
+        self.child
+            .as_ref()
+            .expect("it is there until it is waited for")
+    }
+
     pub(crate) fn pid(&self) -> Pid {
-        Pid::from_child(&self.child)
+        Pid::from_child(self.child())
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        let child = self.child.as_mut().expect("as above");
+        child.try_wait().unwrap().is_some()
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
         rustix::process::kill_process(self.pid(), signal).unwrap();
     }
 
-    pub(crate) fn wait(self) -> Ended {
+    pub(crate) fn wait(mut self) -> Ended {
+        let child = self.child.take().expect("waited for once");
         Ended {
-            output: self.child.wait_with_output().unwrap(),
+            output: child.wait_with_output().unwrap(),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
         }
     }
 }

@@ -111,10 +111,9 @@ impl Trial {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut running = Running { child };
+        let mut running = Running::new(child);
         until(&format!("`{stage}` is reached"), || {
-            let ended = running.child.try_wait().unwrap();
-            assert!(ended.is_none(), "ended before `{stage}`: {ended:?}");
+            assert!(!running.has_ended(), "ended before `{stage}`");
             file.exists()
         });
         std::fs::remove_file(file).unwrap();

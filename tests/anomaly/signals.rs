@@ -111,7 +111,7 @@ fn a_signal_during_the_start_leaves_nothing() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let running = Running { child };
+        let running = Running::new(child);
         let since = Instant::now();
         while since.elapsed() < Duration::from_micros(delay_us) {
             std::hint::spin_loop();
@@ -147,7 +147,7 @@ fn a_reader_that_goes_away_ends_the_run() {
     reader.read_line(&mut line).unwrap();
     assert_eq!(line, "y\n");
     drop(reader);
-    Running { child }.wait().assert_code(130);
+    Running::new(child).wait().assert_code(130);
     bench.assert_nothing_left();
     assert_eq!(only_status(&bench), Status::Canceled);
 }

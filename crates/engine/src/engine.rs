@@ -178,7 +178,10 @@ impl Engine {
         match walked {
             Ok(record) => Ok(record),
             Err(error) => {
-                // Nothing was started or nothing could be recorded; the files say nothing true.
+                if error.stage == Stage::Close {
+                    // It ran, and what it printed and left is there, though not its record.
+                    return Err(error.of_exec(draft.exec_id));
+                }
                 let _ = files.discard();
                 self.refuse(&draft, error.of_exec(draft.exec_id.clone()))
             }

@@ -195,8 +195,14 @@ fn allow_net(layers: &[&Layer]) -> Held<Destinations> {
     let list = |it: &PartialProfile| it.allow_net.clone().map(Destinations::Only);
     if settings.value == NetworkMode::Unrestricted {
         let mut held = Held::new(Destinations::Any, settings.by);
+        // Whoever says "only what is listed" below and lists nothing allows nothing. Else a list of
+        // another layer would open what this one had closed.
+        let closed = |it: &PartialProfile| {
+            (it.network == Some(NetworkMode::Allowlist)).then(Destinations::nothing)
+        };
         for layer in layers {
-            if let Some(value) = list(layer.profile()) {
+            let stated = list(layer.profile()).or_else(|| closed(layer.profile()));
+            if let Some(value) = stated {
                 held.narrow(&value, &layer.decider(&Field::AllowNet));
             }
         }

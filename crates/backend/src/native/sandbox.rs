@@ -33,6 +33,7 @@ impl Seat {
         let left = self.group.take().filter(|group| group.remove().is_err());
         let _ = self.handle.release();
         let _ = self.handle.wait_keeper();
+        let left = left.filter(|group| group.remove().is_err());
         for directory in left.iter().flat_map(Group::directories) {
             let _ = cgroup::clear(directory);
         }
