@@ -80,9 +80,10 @@ impl Handle {
         wire::send(&self.control, &ToKeeper::Build(plan), descriptors)
     }
 
-    /// Sends what to execute, with the payload's standard input, output and error.
+    /// Sends what to execute, with the payload's standard input, output and error. A sandbox that
+    /// failed meanwhile has said why, and its events are still there to be read.
     pub fn execute(&self, order: Order, stdio: [BorrowedFd<'_>; 3]) -> Result<()> {
-        wire::send(&self.init, &ToInit::Execute(order), &stdio)
+        gone_is_fine(wire::send(&self.init, &ToInit::Execute(order), &stdio))
     }
 
     /// A signal to every process inside but pid 1. A sandbox that is gone needs none.

@@ -176,7 +176,8 @@ pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> Result<Option<(
         match recvmsg(&socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
             Ok(received) => break received.bytes,
             Err(Errno::INTR) => {}
-            Err(Errno::CONNRESET) => break 0,
+            // Said once, when the peer went without reading all; what it had sent is still there.
+            Err(Errno::CONNRESET) => {}
             Err(errno) => return Err(errno),
         }
     };
@@ -241,6 +242,19 @@ mod tests {
         let (here, there) = pair();
         drop(here);
         assert!(receive::<ToInit>(&there).unwrap().is_none());
+    }
+
+    #[test]
+    fn last_words_arrive_although_ours_were_not_read() {
+        let (here, there) = pair();
+        send(&here, &ToInit::Signal(1), &[]).unwrap();
+        send(&there, &FromInit::Ready, &[]).unwrap();
+        drop(there);
+        assert!(matches!(
+            receive::<FromInit>(&here),
+            Ok(Some((FromInit::Ready, _)))
+        ));
+        assert!(receive::<FromInit>(&here).unwrap().is_none());
     }
 
     #[test]

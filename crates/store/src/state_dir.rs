@@ -63,7 +63,7 @@ impl StateDir {
             AtFlags::EACCESS,
         )
         .doing(&format!("write to the state directory `{shown}`"))?;
-        for name in ["owners", "projects", "run"] {
+        for name in ["owners", "projects"] {
             match rustix::fs::mkdirat(&dir, name, Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => Err(error).doing(&format!("make `{shown}/{name}`"))?,
@@ -95,10 +95,6 @@ impl StateDir {
 
     pub fn projects(&self) -> PathBuf {
         self.path.join("projects")
-    }
-
-    pub fn run(&self) -> PathBuf {
-        self.path.join("run")
     }
 
     /// A short name that no other state directory of this host has at the same time.

@@ -33,7 +33,7 @@ fn everything_in_the_state_directory_is_private() {
     let owner = Owner::claim(&it.state).unwrap();
     run_one(&it.store);
     assert_eq!(mode(it.state.path()), 0o700);
-    for name in ["owners", "projects", "run"] {
+    for name in ["owners", "projects"] {
         assert_eq!(mode(&it.state.path().join(name)), 0o700, "{name}");
     }
     for name in [

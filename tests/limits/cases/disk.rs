@@ -90,8 +90,9 @@ pub fn files_in_a_directory_that_is_closed_to_us(caller: Caller) {
 /// 128 and the numbers of the signals that the kernel sends for time and size.
 pub fn an_exit_code_that_looks_like_a_limit_is_none(caller: Caller) {
     beside_a_neighbour(caller, |trial| {
-        for code in [152, 153] {
-            let outcome = trial.run(["/bin/sh", "-c", &format!("exit {code}")]).json();
+        for code in [137, 152, 153] {
+            let run = trial.run(["/bin/sh", "-c", &format!("exit {code}")]);
+            let outcome = run.with(["--cpu-time", "1s"]).json();
             outcome.expect("failed", code, None);
         }
     });

@@ -50,8 +50,7 @@ impl Run<'_> {
             (None, None, None) => return Err(broken(&"pid 1 of the sandbox was killed")),
         };
         let usage = Usage {
-            // Killed children that nobody waited for are missing from pid 1's own account.
-            cpu_ms: (stats.cpu_us.unwrap_or(self.usage.cpu_us) / 1000).max(self.watch.cpu_ms()),
+            cpu_ms: self.cpu_ms(&stats),
             max_memory_bytes: stats
                 .max_memory_bytes
                 .unwrap_or(0)
@@ -68,6 +67,11 @@ impl Run<'_> {
         })
     }
 
+    /// Killed children that nobody waited for are missing from pid 1's own account.
+    fn cpu_ms(&self, stats: &cgroup::Stats) -> u64 {
+        (stats.cpu_us.unwrap_or(self.usage.cpu_us) / 1000).max(self.watch.cpu_ms())
+    }
+
     /// A limit that the program met and ended by itself, one way or another.
     fn ran_into(
         &self,
@@ -77,10 +81,9 @@ impl Run<'_> {
     ) -> Option<LimitKind> {
         let limits = &self.profile.limits;
         let full = self.report.scratch;
-        let cpu_ms =
-            (stats.cpu_us.unwrap_or(0).max(self.usage.cpu_us) / 1000).max(self.watch.cpu_ms());
-        // The kernel counts in whole seconds, and a shell passes on how its last command ended.
-        let burnt = cpu_ms + 1000 >= limits.cpu_ms.get();
+        // The kernel's own limit is later than ours, so whoever met it has used all of it. A shell
+        // passes on how its last command ended.
+        let burnt = self.cpu_ms(stats) >= limits.cpu_ms.get();
         match signal.or(code.filter(|code| *code > 128).map(|code| code - 128)) {
             Some(SIGXCPU | SIGKILL) if burnt => return Some(LimitKind::Cpu),
             Some(SIGXFSZ) if signal.is_some() => return Some(LimitKind::Disk),
