@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use crate::tree::{read, repository};
 
 /// From the bottom up: a crate may use those of the layers below its own, and no other.
-const LAYERS: [&[&str]; 5] = [
+const LAYERS: [&[&str]; 6] = [
     &["model"],
     &["policy", "store", "workspace", "cage"],
     &["backend"],
     &["engine"],
+    &["serve"],
     &["cli"],
 ];
 

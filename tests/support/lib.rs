@@ -3,16 +3,22 @@
 
 mod binary;
 mod caller;
+mod database;
 mod helper;
+mod http;
 mod leftovers;
 mod neighbour;
 mod probes;
+mod server;
 mod trial;
 
 pub use binary::{beside_the_repository, glovebox, release_glovebox};
 pub use caller::{Account, Caller};
+pub use database::Database;
 pub use helper::{Helper, python};
+pub use http::{Client, Event, Events, Response};
 pub use leftovers::{processes_with, wait_until};
 pub use neighbour::Neighbour;
 pub use probes::{Fixtures, Row, Verdict, bundle_rows, own_probe, parse_rows, print_table};
+pub use server::{Server, Start};
 pub use trial::{Outcome, Run, Trial};

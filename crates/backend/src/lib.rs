@@ -7,6 +7,6 @@ mod spec;
 mod streams;
 
 pub use ended::{Ended, Ending};
-pub use native::{Etc, Native, Prepared, Remains, probe};
+pub use native::{Etc, Ground, Native, Prepared, Remains, probe};
 pub use spec::{Order, Spec, ToolchainLink, ToolchainMount, Tree};
 pub use streams::{Cancel, Canceler, Sink, Stream};

@@ -18,6 +18,9 @@ pub trait Sink {
     fn has_room(&self) -> bool {
         true
     }
+
+    /// Nothing more comes.
+    fn ended(&mut self) {}
 }
 
 /// Asks a run to stop; may be given away and used from any thread.

@@ -4,11 +4,11 @@ use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::sys::Result;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::Pid;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use crate::keeper;
+use crate::keeper::{self, Ends};
 use crate::plan::Plan;
 use crate::sys::{self, Forked};
 use crate::wire::{self, Failure, FromInit, FromKeeper, Order, Scratch, ToInit, ToKeeper, Usage};
@@ -37,37 +37,55 @@ pub enum Event {
     Vanished,
 }
 
+/// Whose child the keeper is: only a parent can wait for its child by number.
+#[derive(Debug)]
+enum Keeper {
+    Ours(Pid),
+    /// The spawner buries it; its end shows on the descriptor.
+    Spawned {
+        pid: Pid,
+        process: OwnedFd,
+    },
+}
+
 /// One sandbox to be: a keeper process that waits for its plan.
 #[derive(Debug)]
 pub struct Handle {
-    keeper: Pid,
+    keeper: Keeper,
     control: OwnedFd,
     init: OwnedFd,
-    reaped: bool,
+    gone: bool,
 }
 
 impl Handle {
-    /// Forks the keeper. Call it before the first thread of the process is started.
+    /// Forks the keeper. Call it before the first thread of the process is started; a process with
+    /// threads has a [`Spawner`](crate::Spawner).
     pub fn fork() -> Result<Self> {
-        let pair = || {
-            let kind = SocketType::SEQPACKET;
-            socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)
-        };
-        let (control, keeper_end) = pair()?;
-        let (init, init_end) = pair()?;
+        let (ours, theirs) = keeper::ends()?;
         match sys::fork()? {
-            Forked::Child => keeper::run(keeper_end, init_end),
-            Forked::Parent(keeper) => Ok(Self {
-                keeper,
-                control,
-                init,
-                reaped: false,
-            }),
+            Forked::Child => keeper::run(theirs, &keeper::ahead()),
+            Forked::Parent(pid) => Ok(Self::over(Keeper::Ours(pid), ours)),
+        }
+    }
+
+    /// A keeper that the spawner forked.
+    pub(crate) fn spawned(pid: Pid, process: OwnedFd, ends: Ends) -> Self {
+        Self::over(Keeper::Spawned { pid, process }, ends)
+    }
+
+    fn over(keeper: Keeper, Ends { control, init }: Ends) -> Self {
+        Self {
+            keeper,
+            control,
+            init,
+            gone: false,
         }
     }
 
     pub fn keeper_pid(&self) -> i32 {
-        self.keeper.as_raw_nonzero().get()
+        match &self.keeper {
+            Keeper::Ours(pid) | Keeper::Spawned { pid, .. } => pid.as_raw_nonzero().get(),
+        }
     }
 
     /// Sends the keeper into v1 cgroups ahead of the plan: entering one waits for the kernel.
@@ -135,23 +153,35 @@ impl Handle {
 
     /// Waits until the keeper itself is gone, so that its cgroups are empty.
     pub fn wait_keeper(&mut self) -> Result<()> {
-        if !self.reaped {
-            loop {
-                match sys::reap(self.keeper_pid(), 0) {
-                    Err(Errno::INTR) => {}
-                    Err(errno) => return Err(errno),
-                    Ok(_) => break,
+        while !self.gone {
+            let waited = match &self.keeper {
+                Keeper::Ours(pid) => sys::reap(pid.as_raw_nonzero().get(), 0).map(drop),
+                Keeper::Spawned { process, .. } => wait_for_other(process),
+            };
+            match waited {
+                Err(Errno::INTR) => {}
+                other => {
+                    other?;
+                    self.gone = true;
                 }
             }
-            self.reaped = true;
         }
         Ok(())
     }
 }
 
+/// Waits for a process that is not our child.
+fn wait_for_other(process: &OwnedFd) -> Result<()> {
+    poll(&mut [PollFd::new(process, PollFlags::IN)], None)?;
+    // It is ours after all when the spawner died first and we are the host's pid 1.
+    let now = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+    let _ = waitid(WaitId::PidFd(process.as_fd()), now);
+    Ok(())
+}
+
 impl Drop for Handle {
     fn drop(&mut self) {
-        if !self.reaped {
+        if !self.gone {
             // The keeper ends the sandbox and itself when its socket closes; nobody may be left.
             let _ = self.kill();
             let _ = self.release();

@@ -21,8 +21,27 @@ use crate::sys::{self, Cloned};
 use crate::wire::{self, At, Failure, FromKeeper, ToKeeper, Usage};
 use crate::{cgroup, init};
 
-pub(crate) fn run(control: OwnedFd, init_socket: OwnedFd) -> ! {
-    let code = match serve(&control, init_socket) {
+/// One side's ends of the two sockets of a sandbox: to the keeper, and through it to pid 1.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    pub(crate) control: OwnedFd,
+    pub(crate) init: OwnedFd,
+}
+
+/// The caller's ends and the keeper's.
+pub(crate) fn ends() -> Result<(Ends, Ends)> {
+    let (control, keeper_control) = wire::pair()?;
+    let (init, keeper_init) = wire::pair()?;
+    let keeper = Ends {
+        control: keeper_control,
+        init: keeper_init,
+    };
+    Ok((Ends { control, init }, keeper))
+}
+
+/// `ahead` are the namespaces that are made before the plan is known.
+pub(crate) fn run(Ends { control, init }: Ends, ahead: &[Namespace]) -> ! {
+    let code = match serve(&control, init, ahead) {
         Ok(()) => 0,
         Err(failure) => {
             let _ = wire::send(&control, &FromKeeper::Failed(failure), &[]);
@@ -32,11 +51,13 @@ pub(crate) fn run(control: OwnedFd, init_socket: OwnedFd) -> ! {
     sys::exit(code)
 }
 
-fn serve(control: &OwnedFd, init_socket: OwnedFd) -> Result<(), Failure> {
+fn serve(control: &OwnedFd, init_socket: OwnedFd, ahead: &[Namespace]) -> Result<(), Failure> {
     sys::ignore_signals();
+    // Pid 1's end is told with what it used, whatever was inherited.
+    sys::keep_ended_children();
     rustix::process::setsid().at("keeper session")?;
-    detach(control, &init_socket).at("keeper descriptors")?;
-    let mut spare = Some(Spare::prepare()?);
+    sys::detach(&[control.as_fd(), init_socket.as_fd()]).at("keeper descriptors")?;
+    let mut spare = Some(Spare::prepare(ahead)?);
     sys::forget_start(c"glovebox-keeper");
     let mut cgroups = Vec::new();
     loop {
@@ -77,7 +98,7 @@ struct Spare {
 }
 
 impl Spare {
-    fn prepare() -> Result<Self, Failure> {
+    fn prepare(ahead: &[Namespace]) -> Result<Self, Failure> {
         let filters = Compiled::usual();
         // Without privilege these come into being together with the user namespace.
         if !rustix::process::geteuid().is_root() {
@@ -87,7 +108,7 @@ impl Spare {
                 filters,
             });
         }
-        let namespaces = ahead();
+        let namespaces = ahead.to_vec();
         let flags = namespaces
             .iter()
             .fold(0, |flags, namespace| flags | namespace.flag());
@@ -111,30 +132,19 @@ impl Spare {
 const AHEAD: [Namespace; 3] = [Namespace::Net, Namespace::Ipc, Namespace::Uts];
 
 #[cfg(not(debug_assertions))]
-fn ahead() -> Vec<Namespace> {
+pub(crate) fn ahead() -> Vec<Namespace> {
     AHEAD.to_vec()
 }
 
 /// A test may remove a namespace only from the plan, so it must not be here already.
 #[cfg(debug_assertions)]
-fn ahead() -> Vec<Namespace> {
+pub(crate) fn ahead() -> Vec<Namespace> {
     let part = std::env::var("GLOVEBOX_MUTATION").unwrap_or_default();
     let named = |namespace: &Namespace| format!("namespace {namespace:?}") == part;
     AHEAD
         .into_iter()
         .filter(|it| !named(it) && part != "hostname")
         .collect()
-}
-
-/// Nothing of the caller's stays open here: a pipe held by the keeper would never end.
-fn detach(control: &OwnedFd, init_socket: &OwnedFd) -> Result<()> {
-    let null = rustix::fs::open(c"/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-    rustix::stdio::dup2_stdin(&null)?;
-    rustix::stdio::dup2_stdout(&null)?;
-    rustix::stdio::dup2_stderr(&null)?;
-    drop(null);
-    rustix::process::chdir(c"/")?;
-    sys::close_all_but(&[control.as_fd(), init_socket.as_fd()])
 }
 
 #[derive(PartialEq, Eq)]

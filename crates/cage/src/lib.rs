@@ -3,7 +3,8 @@
 //!
 //! Three processes: the *caller* (the engine) holds a [`Handle`]; the *keeper* is forked from it
 //! before any thread exists, owns one sandbox and outlives a killed caller just long enough to
-//! clean up; *pid 1* of the sandbox applies the plan's steps, starts the payload and reaps.
+//! clean up; *pid 1* of the sandbox applies the plan's steps, starts the payload and reaps. A caller
+//! with threads cannot fork: it has a [`Spawner`], forked while it had none, that does it instead.
 
 mod apply;
 pub mod cgroup;
@@ -15,6 +16,7 @@ mod mutation;
 mod payload;
 mod plan;
 pub mod seccomp;
+mod spawner;
 mod sys;
 mod wire;
 
@@ -22,5 +24,6 @@ pub use handle::{Event, Handle};
 pub use plan::{
     Attribute, FileRule, Ids, Namespace, Opener, PayloadStep, Plan, Resource, Rights, Source, Step,
 };
+pub use spawner::{SpawnError, Spawner};
 pub use sys::landlock_abi;
 pub use wire::{Failure, Order, Scratch, Usage};

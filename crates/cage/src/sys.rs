@@ -39,9 +39,18 @@ fn forked(value: libc::c_long) -> Result<Forked> {
 /// # Errors
 /// As fork(2). The caller must be the only thread: the child may then do anything.
 pub(crate) fn fork() -> Result<Forked> {
-    // SAFETY: no pointers are passed; the callers run before any thread is started or in processes
-    // that never start one, so the child's memory, locks included, is consistent.
+    // SAFETY: no pointers are passed; the callers run before any thread is started, so the child's
+    // memory, locks included, is consistent.
     forked(libc::c_long::from(unsafe { libc::fork() }))
+}
+
+/// How many threads this process has: field 20 of proc(5)'s stat, counted after the command's name,
+/// which may hold anything.
+pub(crate) fn threads() -> Result<usize> {
+    let stat = std::fs::read_to_string("/proc/self/stat").map_err(|_| Errno::NOENT)?;
+    stat.rsplit_once(')')
+        .and_then(|(_, rest)| rest.split_whitespace().nth(17)?.parse().ok())
+        .ok_or(Errno::INVAL)
 }
 
 /// linux/sched.h; too wide for the C library's own type.
@@ -172,6 +181,19 @@ pub(crate) fn close_on_exec_from(first: u32) -> Result<()> {
     result(value).map(drop)
 }
 
+/// Lets go of everything inherited but `kept`, standard streams and directory included: a pipe that
+/// is held here would never end.
+pub(crate) fn detach(kept: &[BorrowedFd<'_>]) -> Result<()> {
+    use rustix::fs::{Mode, OFlags};
+    let null = rustix::fs::open(c"/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    drop(null);
+    rustix::process::chdir(c"/")?;
+    close_all_but(kept)
+}
+
 /// Closes every descriptor but standard ones and `kept`.
 pub(crate) fn close_all_but(kept: &[BorrowedFd<'_>]) -> Result<()> {
     let mut kept: Vec<u32> = kept
@@ -190,8 +212,8 @@ pub(crate) fn close_all_but(kept: &[BorrowedFd<'_>]) -> Result<()> {
 }
 
 fn close_range(first: u32, last: u32) -> Result<()> {
-    // SAFETY: called only in a freshly forked keeper or pid 1, whose copies of these descriptors
-    // have no owner that will ever run: neither returns into the code that made them.
+    // SAFETY: called only in a freshly forked spawner, keeper or pid 1, whose copies of these
+    // descriptors have no owner that will ever run: none returns into the code that made them.
     result(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0u32) }).map(drop)
 }
 
@@ -214,7 +236,7 @@ pub(crate) fn child_signals() -> Result<OwnedFd> {
     }
 }
 
-/// No signal that a terminal or a shell may send reaches the keeper: it ends by its socket.
+/// No signal that a terminal or a shell may send reaches keeper or spawner: they end by a socket.
 pub(crate) fn ignore_signals() {
     for signal in [
         libc::SIGINT,
@@ -226,6 +248,18 @@ pub(crate) fn ignore_signals() {
         // SAFETY: SIG_IGN installs no code.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
+}
+
+/// Children that end vanish: nobody asks how they ended.
+pub(crate) fn forget_ended_children() {
+    // SAFETY: SIG_IGN installs no code.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+}
+
+/// Children that end wait until they are asked.
+pub(crate) fn keep_ended_children() {
+    // SAFETY: SIG_DFL installs no code.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
 }
 
 /// Handlers and mask as a fresh program expects them; Rust ignores SIGPIPE, for one.

@@ -1,4 +1,4 @@
-//! Messages between the three processes: one datagram each, descriptors alongside. What is too
+//! Messages between the processes: one datagram each, descriptors alongside. What is too
 //! large for a datagram travels in a memory file.
 
 use std::ffi::CString;
@@ -10,8 +10,8 @@ use crate::sys::Result;
 use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -115,11 +115,33 @@ pub(crate) enum FromInit {
     },
 }
 
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ToSpawner {
+    /// The answer goes into the socket alongside.
+    Spawn,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum FromSpawner {
+    /// With three descriptors: the caller's two ends, and the keeper's process.
+    Spawned {
+        pid: i32,
+    },
+    Failed {
+        errno: i32,
+    },
+}
+
 #[derive(Serialize, Deserialize)]
 enum Envelope {
     Inline(Vec<u8>),
     /// The first descriptor is a memory file with the message.
     InFile,
+}
+
+pub(crate) fn pair() -> Result<(OwnedFd, OwnedFd)> {
+    let kind = SocketType::SEQPACKET;
+    socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)
 }
 
 pub(crate) fn send(
@@ -209,16 +231,10 @@ pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> Result<Option<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-
-    fn pair() -> (OwnedFd, OwnedFd) {
-        let kind = SocketType::SEQPACKET;
-        socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).unwrap()
-    }
 
     #[test]
     fn small_and_large_messages_arrive_with_their_descriptors() {
-        let (here, there) = pair();
+        let (here, there) = pair().unwrap();
         for size in [0, 10, INLINE_MAX, 3 << 20] {
             let order = Order {
                 argv: vec![CString::new(vec![b'x'; size]).unwrap()],
@@ -239,14 +255,14 @@ mod tests {
 
     #[test]
     fn a_gone_peer_is_an_end_not_an_error() {
-        let (here, there) = pair();
+        let (here, there) = pair().unwrap();
         drop(here);
         assert!(receive::<ToInit>(&there).unwrap().is_none());
     }
 
     #[test]
     fn last_words_arrive_although_ours_were_not_read() {
-        let (here, there) = pair();
+        let (here, there) = pair().unwrap();
         send(&here, &ToInit::Signal(1), &[]).unwrap();
         send(&there, &FromInit::Ready, &[]).unwrap();
         drop(there);
@@ -259,7 +275,7 @@ mod tests {
 
     #[test]
     fn garbage_is_refused() {
-        let (here, there) = pair();
+        let (here, there) = pair().unwrap();
         rustix::net::send(&here, b"\xff\xff\xff\xff", SendFlags::empty()).unwrap();
         assert_eq!(receive::<ToInit>(&there).unwrap_err(), Errno::BADMSG);
     }

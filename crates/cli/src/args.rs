@@ -3,6 +3,9 @@
 mod audit;
 mod execs;
 mod policy;
+mod serve;
+mod settings;
+mod token;
 mod tool;
 
 use std::ffi::OsString;
@@ -11,9 +14,14 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use glovebox_model::{Bytes, Count, Cpus, HostPort, Millis, ProjectId};
 
+use crate::remote::Address;
+
 pub(crate) use audit::{AuditCommand, AuditVerb, ExportArgs, QueryArgs, TailArgs, VerifyArgs};
-pub(crate) use execs::{LogsArgs, PsArgs, ShowArgs};
+pub(crate) use execs::{CancelArgs, LogsArgs, PsArgs, ShowArgs};
 pub(crate) use policy::{CheckArgs, ExplainArgs, PolicyCommand, PolicyVerb};
+pub(crate) use serve::{LogFormat, ServeArgs};
+pub(crate) use settings::{SettingsCommand, SettingsSetArgs, SettingsVerb};
+pub(crate) use token::{TokenCommand, TokenCreateArgs, TokenIdArgs, TokenLsArgs, TokenVerb};
 pub(crate) use tool::{CompletionsArgs, DoctorArgs, ManArgs};
 
 /// Runs any code, command or tool an agent asks for, in real isolation, and keeps a record.
@@ -24,6 +32,8 @@ pub(crate) use tool::{CompletionsArgs, DoctorArgs, ManArgs};
   glovebox run --timeout 30s --json -- pytest   with a limit, and the record as JSON
   glovebox code python script.py                run code from a file or from standard input
   glovebox ps --all                             what ran, newest first
+  glovebox serve                                the API, for agents and platforms
+  glovebox --server URL run --scratch -- make   the same at a server
   glovebox doctor                               what this host can enforce")]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -40,6 +50,25 @@ pub(crate) struct Global {
     /// Policy and settings, in TOML [env: GLOVEBOX_CONFIG]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Ask this server instead: `http://`, `https://` or `unix:/path` [env: GLOVEBOX_SERVER]
+    ///
+    /// The token comes from `GLOVEBOX_TOKEN`, from `--token-file`, or, for your own server on this
+    /// machine, from its state directory.
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) server: Option<Address>,
+    /// The file that holds the token for the server
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// The authorities that may vouch for the server, in PEM, instead of the system's
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// A PostgreSQL to keep records in, shared by servers [env: GLOVEBOX_DATABASE]
+    #[arg(long, global = true, value_name = "URL", hide_short_help = true)]
+    pub(crate) database: Option<String>,
+    /// Where the keys of ledger, tokens and queue lie, when not in the state directory
+    /// [env: GLOVEBOX_KEYS_DIR]
+    #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
+    pub(crate) keys_dir: Option<PathBuf>,
     /// Print JSON instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -55,6 +84,10 @@ pub(crate) enum Command {
     Ps(PsArgs),
     Show(ShowArgs),
     Logs(LogsArgs),
+    Cancel(CancelArgs),
+    Serve(ServeArgs),
+    Token(TokenCommand),
+    Settings(SettingsCommand),
     Doctor(DoctorArgs),
     Bench(crate::commands::bench::BenchArgs),
     Policy(PolicyCommand),
@@ -67,13 +100,14 @@ pub(crate) enum Command {
 ///
 /// The workspace is the current directory, at /workspace/work inside, and the command's exit code
 /// is this one's: 124 time-out, 125 Glovebox failed, 126 not executable, 127 not found, 128+N
-/// ended by signal N, 130 canceled, 3 refused by policy.
+/// ended by signal N, 130 canceled, 3 refused by policy, 4 not known to the server.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   glovebox run -- make test
   glovebox run --memory 512M --pids 64 -- ./untrusted.sh
   glovebox run --scratch --input data.csv -- wc -l /workspace/inputs/data.csv
-  echo hello | glovebox run --stdin -- tr a-z A-Z")]
+  echo hello | glovebox run --stdin -- tr a-z A-Z
+  glovebox --server http://127.0.0.1:7070 run --project demo -- make test")]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) options: RunOptions,
@@ -241,6 +275,38 @@ pub(crate) enum BackendArg {
 mod tests {
     use super::*;
     use clap::CommandFactory;
+
+    #[test]
+    fn a_server_is_named_anywhere_and_a_token_never() {
+        let parse = |words: &[&str]| Cli::try_parse_from(words);
+        for words in [
+            &["glovebox", "--server", "http://h:1", "ps"][..],
+            &["glovebox", "ps", "--server", "unix:/x", "--token-file", "t"],
+        ] {
+            assert!(parse(words).unwrap().global.server.is_some(), "{words:?}");
+        }
+        assert!(parse(&["glovebox", "--server", "h:1", "ps"]).is_err());
+        assert!(parse(&["glovebox", "--server", "http://h", "--token", "gb_1_2", "ps"]).is_err());
+    }
+
+    #[test]
+    fn a_server_starts_with_both_halves_of_tls_or_none() {
+        let parse = |words: &str| {
+            Cli::try_parse_from("glovebox serve".split(' ').chain(words.split_ascii_whitespace()))
+        };
+        assert!(parse("").is_ok());
+        assert!(parse("--tls-cert c --tls-key k").is_ok());
+        for wrong in [
+            "--tls-cert c",
+            "--tls-key k",
+            "--tls-cert c --tls-key k --insecure-plain-http",
+            "--max-concurrent 0",
+            "--drain soon",
+            "--log-format xml",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn the_command_line_contradicts_itself_nowhere() {

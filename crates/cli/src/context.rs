@@ -2,14 +2,45 @@
 
 use std::path::{Path, PathBuf};
 
-use glovebox_engine::{Engine, Keeper, Seat, Settings, host_facts};
+use glovebox_engine::{Engine, Keeper, Recovered, Seat, Settings, host_facts};
 use glovebox_model::{Code, Correlation, Error, Result, SpaceId, Stage};
 use glovebox_policy::{Config, Surface};
-use glovebox_store::StateDir;
+use glovebox_store::{StateDir, Store};
 
 use crate::args::Global;
+use crate::human::count;
 use crate::records::Records;
+use crate::remote::{Address, Credential, Remote};
 use crate::render;
+
+/// Where everything durable lies.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) state: PathBuf,
+    /// SQLite in the state directory without it.
+    pub(crate) database: Option<String>,
+    /// The state directory without it.
+    pub(crate) keys: Option<PathBuf>,
+}
+
+impl Place {
+    pub(crate) fn state_dir(&self) -> Result<StateDir> {
+        let state = StateDir::open(&self.state)?;
+        match &self.keys {
+            Some(keys) => state.with_keys(keys),
+            None => Ok(state),
+        }
+    }
+
+    pub(crate) fn open(&self) -> Result<(StateDir, Store)> {
+        let state = self.state_dir()?;
+        let store = match &self.database {
+            Some(address) => Store::connect(&state, address)?,
+            None => Store::open(&state)?,
+        };
+        Ok((state, store))
+    }
+}
 
 pub(crate) struct Context<'args> {
     global: &'args Global,
@@ -20,36 +51,93 @@ impl<'args> Context<'args> {
         Self { global }
     }
 
-    pub(crate) fn state(&self) -> Result<StateDir> {
-        StateDir::open(self.state_path()?)
+    pub(crate) fn place(&self) -> Result<Place> {
+        let global = self.global;
+        let variable = || std::env::var("GLOVEBOX_DATABASE").ok().filter(|it| !it.is_empty());
+        Ok(Place {
+            state: self.state_path()?,
+            database: global.database.clone().or_else(variable),
+            keys: global.keys_dir.clone().or_else(|| named("GLOVEBOX_KEYS_DIR")),
+        })
+    }
+
+    /// The server that was named, if one was.
+    pub(crate) fn server(&self) -> Result<Option<Remote>> {
+        let Some(address) = self.address()? else {
+            return Ok(None);
+        };
+        let state = self.state_path().ok();
+        let file = self.global.token_file.as_deref();
+        let credential = Credential::find(&address, file, state.as_deref())?;
+        if address.is_exposed() && credential.is_some() && !self.global.quiet {
+            render::note(&format!("the token goes to `{address}` in the clear; use `https://`"));
+        }
+        Remote::new(address, self.global.ca_file.as_deref(), credential).map(Some)
+    }
+
+    pub(crate) fn has_server(&self) -> Result<bool> {
+        Ok(self.address()?.is_some())
+    }
+
+    fn address(&self) -> Result<Option<Address>> {
+        if let Some(address) = &self.global.server {
+            return Ok(Some(address.clone()));
+        }
+        let variable = std::env::var("GLOVEBOX_SERVER").unwrap_or_default();
+        if variable.is_empty() {
+            return Ok(None);
+        }
+        variable.parse().map(Some).map_err(|why: &str| {
+            Error::new(
+                Code::InvalidArgument,
+                Stage::Parse,
+                "`GLOVEBOX_SERVER` is not the address of a server",
+            )
+            .hint(why)
+        })
     }
 
     /// For commands that only read: nothing is made, and where nothing was ever run there is `None`.
     pub(crate) fn records(&self) -> Result<Option<Records>> {
-        Records::open(&self.state_path()?)
+        match self.server()? {
+            Some(remote) => Ok(Some(Records::of_server(remote))),
+            None => Records::open(&self.place()?),
+        }
     }
 
     /// For commands that need something to read.
     pub(crate) fn some_records(&self) -> Result<Records> {
-        let path = self.state_path()?;
-        Records::open(&path)?.ok_or_else(|| {
-            Error::new(
+        match self.records()? {
+            Some(records) => Ok(records),
+            None => Err(Error::new(
                 Code::NotFound,
                 Stage::Parse,
-                format!("nothing is on record in `{}`", path.display()),
+                format!("nothing is on record in `{}`", self.state_path()?.display()),
             )
-            .hint("records are made by `glovebox run`; `--state-dir DIR` names another place")
-        })
+            .hint("records are made by `glovebox run`; `--state-dir DIR` names another place")),
+        }
     }
 
     pub(crate) fn engine_with_seat(&self, keeper: Keeper) -> Result<(Engine, Seat)> {
-        Engine::open_with_seat(self.settings()?, keeper)
+        let engine = Engine::open(self.settings()?)?;
+        let seat = engine.seat(keeper)?;
+        Ok((engine, seat))
     }
 
-    pub(crate) fn settings(&self) -> Result<Settings> {
+    fn settings(&self) -> Result<Settings> {
+        let place = self.place()?;
+        if place.database.is_some() {
+            return Err(Error::new(
+                Code::InvalidArgument,
+                Stage::Parse,
+                "only a server can run something that is recorded in a shared database",
+            )
+            .hint("name one: `--server URL`; or unset `GLOVEBOX_DATABASE` to run it here"));
+        }
         Ok(Settings {
             config: self.config()?,
-            state: self.state()?,
+            state: place.state_dir()?,
+            database: None,
             surface: Surface::Local,
             host: host_facts(),
             homes: homes(),
@@ -57,22 +145,17 @@ impl<'args> Context<'args> {
     }
 
     /// What an earlier crash had left and this command took down.
-    pub(crate) fn report_recovered(&self, engine: &Engine) {
-        let Some(recovered) = engine.recovered() else {
+    pub(crate) fn report_recovered(&self, recovered: Option<&Recovered>) {
+        let Some(recovered) = recovered.filter(|_| !self.global.quiet) else {
             return;
         };
-        if self.global.quiet {
-            return;
-        }
         for exec in &recovered.lost {
             let id = &exec.exec_id;
             render::note(&format!("`{id}` was lost in a crash: `glovebox show {id}`"));
         }
         if !recovered.groups.is_empty() {
-            let count = recovered.groups.len();
-            render::note(&format!(
-                "removed {count} control groups that a crash had left"
-            ));
+            let groups = count(recovered.groups.len() as u64, "control group", "control groups");
+            render::note(&format!("removed {groups} that a crash had left"));
         }
     }
 

@@ -12,12 +12,13 @@ impl Exit {
     pub(crate) const FAILURE: Self = Self(1);
     const USAGE: Self = Self(2);
     pub(crate) const REFUSED: Self = Self(3);
+    const NOT_AUTHENTICATED: Self = Self(4);
     const TIMED_OUT: Self = Self(124);
     const OURS: Self = Self(125);
     const NOT_EXECUTABLE: Self = Self(126);
     const NOT_FOUND: Self = Self(127);
     const KILLED: Self = Self(137);
-    const CANCELED: Self = Self(130);
+    pub(crate) const CANCELED: Self = Self(130);
     const HELD: Self = Self(6);
     const WAITING: Self = Self(5);
 
@@ -46,12 +47,21 @@ impl Exit {
             Code::InvalidArgument
             | Code::InvalidConfig
             | Code::WorkspaceRefused
-            | Code::Conflict => Self::USAGE,
+            | Code::Conflict
+            | Code::IdempotencyConflict
+            | Code::PayloadTooLarge => Self::USAGE,
+            Code::Unauthenticated | Code::Forbidden => Self::NOT_AUTHENTICATED,
             Code::CommandNotFound => Self::NOT_FOUND,
             Code::CommandNotExecutable | Code::CwdNotFound => Self::NOT_EXECUTABLE,
             Code::Canceled => Self::CANCELED,
-            Code::NotFound => Self::FAILURE,
+            Code::NotFound | Code::Expired => Self::FAILURE,
             Code::Busy
+            | Code::BudgetExceeded
+            | Code::MethodNotAllowed
+            | Code::RateLimited
+            | Code::RequestTimeout
+            | Code::ShuttingDown
+            | Code::UnsupportedMediaType
             | Code::BackendUnavailable
             | Code::DiskFull
             | Code::Internal
@@ -66,5 +76,36 @@ impl Exit {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glovebox_model::Stage;
+
+    #[test]
+    fn every_code_says_whose_turn_it_is() {
+        let exit = |code| Exit::of_error(&Error::new(code, Stage::Admit, "x"));
+        for (code, expected) in [
+            (Code::Unauthenticated, 4),
+            (Code::Forbidden, 4),
+            (Code::PolicyDenied, 3),
+            (Code::RateLimited, 125),
+            (Code::BudgetExceeded, 125),
+            (Code::StoreUnavailable, 125),
+            (Code::Lost, 125),
+            (Code::ShuttingDown, 125),
+            (Code::Busy, 125),
+            (Code::PayloadTooLarge, 2),
+            (Code::Conflict, 2),
+            (Code::NotFound, 1),
+            (Code::Canceled, 130),
+        ] {
+            assert_eq!(exit(code), Exit(expected), "{code}");
+        }
+        for code in Code::ALL {
+            assert_ne!(exit(*code), Exit::SUCCESS, "{code}");
+        }
     }
 }

@@ -4,17 +4,52 @@ use std::os::fd::OwnedFd;
 
 use glovebox_engine::{Cancel, Canceler};
 use glovebox_model::{Code, Error, Result, Stage};
+use rustix::pipe::{PipeFlags, pipe_with};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 
-pub(crate) fn listen() -> Result<(Cancel, Canceler)> {
-    let failed = |error: std::io::Error| {
-        Error::new(Code::Internal, Stage::Parse, "cannot listen for signals").caused_by(error)
-    };
-    let (cancel, canceler) = Cancel::new().map_err(|errno| failed(errno.into()))?;
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        let own = canceler.try_clone().map_err(failed)?;
-        pipe::register(signal, OwnedFd::from(own)).map_err(failed)?;
+/// Asks for the end of a run, one byte for each time, here or on a server.
+#[derive(Debug)]
+pub(crate) struct Asker(OwnedFd);
+
+impl Asker {
+    pub(crate) fn ask(&self) {
+        // A full pipe has been asked often enough.
+        let _ = rustix::io::write(&self.0, b"c");
     }
-    Ok((cancel, canceler))
+}
+
+impl From<Canceler> for Asker {
+    fn from(canceler: Canceler) -> Self {
+        Self(canceler.into())
+    }
+}
+
+/// For a run in this process.
+pub(crate) fn listen() -> Result<(Cancel, Asker)> {
+    let (cancel, canceler) = Cancel::new().map_err(|errno| failed(errno.into()))?;
+    let asker = Asker::from(canceler);
+    register(&asker)?;
+    Ok((cancel, asker))
+}
+
+/// For a run elsewhere: the end to be read from, not blocking.
+pub(crate) fn presses() -> Result<(OwnedFd, Asker)> {
+    let made = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
+    let (presses, asker) = made.map_err(|errno| failed(errno.into()))?;
+    let asker = Asker(asker);
+    register(&asker)?;
+    Ok((presses, asker))
+}
+
+fn register(asker: &Asker) -> Result<()> {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let own = asker.0.try_clone().map_err(failed)?;
+        pipe::register(signal, own).map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn failed(error: std::io::Error) -> Error {
+    Error::new(Code::Internal, Stage::Parse, "cannot listen for signals").caused_by(error)
 }

@@ -1,14 +1,17 @@
 //! The `glovebox` command: parse, call the engine, print.
 
 mod args;
+mod change;
 mod commands;
 mod context;
+mod desk;
 mod exit;
 mod human;
 mod interrupt;
 mod output;
 mod paint;
 mod records;
+mod remote;
 mod render;
 mod stdout;
 mod table;
@@ -30,6 +33,10 @@ fn main() -> ExitCode {
         Command::Ps(ps) => commands::ps::run(&cli.global, ps),
         Command::Show(show) => commands::show::run(&cli.global, &show),
         Command::Logs(logs) => commands::logs::run(&cli.global, &logs),
+        Command::Cancel(cancel) => commands::cancel::run(&cli.global, &cancel),
+        Command::Serve(serve) => commands::serve::run(&cli.global, &serve),
+        Command::Token(token) => commands::token::run(&cli.global, token),
+        Command::Settings(settings) => commands::settings::run(&cli.global, settings),
         Command::Doctor(DoctorArgs {}) => commands::doctor::run(&cli.global),
         Command::Bench(bench) => commands::bench::run(&cli.global, bench),
         Command::Policy(policy) => commands::policy::run(&cli.global, policy),

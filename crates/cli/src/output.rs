@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use glovebox_engine::{Canceler, Sink, Stream};
+use glovebox_engine::{Sink, Stream};
 use rustix::event::{PollFd, PollFlags, poll};
 
+use crate::interrupt::Asker;
 use crate::terminal::Sanitizer;
 
 /// Chunks that may wait to be written; the program's pipe holds the next ones.
@@ -22,18 +23,18 @@ type Chunk = (Stream, Vec<u8>);
 pub(crate) struct PassThrough {
     stdout: Option<Sanitizer>,
     stderr: Option<Sanitizer>,
-    canceler: Option<Canceler>,
+    asker: Option<Asker>,
     waiting: Arc<AtomicUsize>,
     /// Started with the first chunk: a silent program costs no thread.
     writer: Option<(Sender<Chunk>, JoinHandle<()>)>,
 }
 
 impl PassThrough {
-    pub(crate) fn new(canceler: Canceler) -> Self {
+    pub(crate) fn new(asker: Asker) -> Self {
         Self {
             stdout: io::stdout().is_terminal().then(Sanitizer::default),
             stderr: io::stderr().is_terminal().then(Sanitizer::default),
-            canceler: Some(canceler),
+            asker: Some(asker),
             waiting: Arc::default(),
             writer: None,
         }
@@ -50,8 +51,8 @@ impl PassThrough {
     fn start(&mut self) -> (Sender<Chunk>, JoinHandle<()>) {
         let (sender, chunks) = channel();
         let waiting = Arc::clone(&self.waiting);
-        let canceler = self.canceler.take();
-        let writer = std::thread::spawn(move || write_all(&chunks, &waiting, canceler.as_ref()));
+        let asker = self.asker.take();
+        let writer = std::thread::spawn(move || write_all(&chunks, &waiting, asker.as_ref()));
         (sender, writer)
     }
 }
@@ -81,14 +82,14 @@ impl Sink for PassThrough {
     }
 }
 
-fn write_all(chunks: &Receiver<Chunk>, waiting: &AtomicUsize, canceler: Option<&Canceler>) {
+fn write_all(chunks: &Receiver<Chunk>, waiting: &AtomicUsize, asker: Option<&Asker>) {
     let mut closed = false;
     for (stream, bytes) in chunks {
         if !closed && write(stream, &bytes).is_err() {
             // As in a pipeline: who is not read any more is asked to stop.
             closed = true;
-            if let Some(canceler) = canceler {
-                canceler.cancel();
+            if let Some(asker) = asker {
+                asker.ask();
             }
         }
         waiting.fetch_sub(1, Ordering::AcqRel);

@@ -6,6 +6,7 @@ use std::io::Write;
 use glovebox_model::Error;
 use serde::Serialize;
 
+use crate::human::duration;
 use crate::paint::{Paint, Tone};
 
 /// On standard error, as text or as the same JSON that the API sends.
@@ -43,10 +44,11 @@ pub(crate) fn sentence(error: &Error, paint: Paint) -> String {
     for cause in &error.causes {
         let _ = writeln!(text, "  caused by: {}", printable(cause));
     }
-    if !error.hints.is_empty() {
+    let later = error.retry.after_ms.map(|ms| format!("try again in {}", duration(ms)));
+    if !error.hints.is_empty() || later.is_some() {
         text.push('\n');
     }
-    for hint in &error.hints {
+    for hint in error.hints.iter().chain(&later) {
         let _ = writeln!(
             text,
             "{}: {}",
@@ -104,6 +106,14 @@ hint: ask for `5` or less
         assert!(
             sentence(&error, Paint::Colour).starts_with("\x1b[1;31merror[policy_denied]\x1b[0m:")
         );
+    }
+
+    #[test]
+    fn who_should_come_back_reads_when() {
+        let mut error = Error::new(Code::RateLimited, Stage::Admit, "full").hint("wait");
+        error.retry.after_ms = Some(2500);
+        let expected = "error[rate_limited]: full\n\nhint: wait\nhint: try again in 2.5s\n";
+        assert_eq!(sentence(&error, Paint::Plain), expected);
     }
 
     #[test]

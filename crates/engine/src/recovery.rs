@@ -1,5 +1,6 @@
 //! After a crash: what a killed process left running or half-recorded is found at the next start,
-//! taken down and written into the ledger. What belongs to a living process is never touched.
+//! or by another server, taken down and written into the ledger. What belongs to a living process
+//! is never touched. What only waited goes on waiting, under nobody's name, until a server takes it.
 
 use std::path::PathBuf;
 
@@ -8,7 +9,10 @@ use glovebox_store::{Owner, StateDir, Store, dead_owners};
 
 use crate::leftovers;
 
-/// What one start found.
+/// The owner of execs that wait for a server.
+pub(crate) const NOBODY: &str = "-";
+
+/// What one look found.
 #[derive(Debug, Default)]
 pub struct Recovered {
     /// Execs whose process is gone; they are `lost` now.
@@ -26,12 +30,23 @@ pub(crate) fn recover(state: &StateDir, store: &Store, own: &Owner) -> Result<Re
             continue;
         };
         recovered.groups.extend(groups);
-        recovered.lost.extend(store.recover(dead.id())?);
+        recovered.lost.extend(settle(store, dead.id())?);
         dead.settle()?;
     }
-    // An owner whose file is gone too, after a power loss or a clean end in the middle.
-    for stray in store.stray_owners(state)? {
-        recovered.lost.extend(store.recover(&stray)?);
+    let strays = if store.is_shared() {
+        // On another machine, or cut off from the database: by now it has ended what it ran.
+        store.expired_owners()?
+    } else {
+        // An owner whose file is gone too, after a power loss or a clean end in the middle.
+        store.stray_owners(state)?
+    };
+    for stray in strays.iter().filter(|stray| *stray != NOBODY) {
+        recovered.lost.extend(settle(store, stray)?);
     }
     Ok(recovered)
+}
+
+fn settle(store: &Store, owner: &str) -> Result<Vec<Exec>> {
+    store.adopt_queued(owner, NOBODY)?;
+    store.recover(owner)
 }

@@ -1,5 +1,10 @@
-//! Where on the path a process stands. In debug builds a test can make it stop there for good, to
-//! kill it at that very point; in release builds this is nothing.
+//! Where on the path a process stands: for traces, and in debug builds for tests, which can make it
+//! stop there for good, to kill it at that very point.
+
+/// The time that a stage takes, as traces show it.
+pub(crate) fn span(stage: &'static str) -> tracing::Span {
+    tracing::info_span!("stage", otel.name = stage, stage)
+}
 
 /// `GLOVEBOX_PAUSE_AT=STAGE:FILE` makes FILE and then waits until it is killed.
 #[cfg(debug_assertions)]

@@ -6,6 +6,7 @@ use crate::id::SpaceId;
 
 /// Every field but the space is the caller's own text, kept as given and never used as a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Correlation {
     pub space_id: SpaceId,

@@ -11,6 +11,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Whose fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Blame {
     Caller,
@@ -22,6 +23,7 @@ pub enum Blame {
 
 /// Where on the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     Parse,
@@ -37,6 +39,7 @@ pub enum Stage {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Retry {
     pub allowed: bool,
     pub after_ms: Option<u64>,
@@ -44,6 +47,7 @@ pub struct Retry {
 
 /// Where a rule stands.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RuleRef {
     pub file: String,
     pub line: u32,
@@ -53,6 +57,7 @@ macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $blame:ident, retry $retry:literal;)+) => {
         /// Stable names: clients may match on them.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         pub enum Code { $($(#[$doc])* #[serde(rename = $text)] $name,)+ }
 
         impl Code {
@@ -75,6 +80,8 @@ codes! {
     Busy = "busy", Host, retry true;
     /// No backend can enforce what the profile demands.
     BackendUnavailable = "backend_unavailable", Host, retry false;
+    /// An agent has used up what it may use in an hour.
+    BudgetExceeded = "budget_exceeded", Policy, retry true;
     Canceled = "canceled", Caller, retry true;
     /// The command exists and cannot be executed.
     CommandNotExecutable = "command_not_executable", Program, retry false;
@@ -83,6 +90,12 @@ codes! {
     Conflict = "conflict", Caller, retry false;
     CwdNotFound = "cwd_not_found", Caller, retry false;
     DiskFull = "disk_full", Host, retry true;
+    /// What was asked for was kept for its documented time and is gone.
+    Expired = "expired", Caller, retry false;
+    /// The caller is known and may not do this.
+    Forbidden = "forbidden", Caller, retry false;
+    /// The same idempotency key came with another request.
+    IdempotencyConflict = "idempotency_conflict", Caller, retry false;
     Internal = "internal", Glovebox, retry false;
     InvalidArgument = "invalid_argument", Caller, retry false;
     InvalidConfig = "invalid_config", Caller, retry false;
@@ -90,12 +103,23 @@ codes! {
     LedgerTampered = "ledger_tampered", Host, retry false;
     /// The process that ran it is gone.
     Lost = "lost", Glovebox, retry true;
+    MethodNotAllowed = "method_not_allowed", Caller, retry false;
     NotFound = "not_found", Caller, retry false;
+    PayloadTooLarge = "payload_too_large", Caller, retry false;
     PolicyDenied = "policy_denied", Policy, retry false;
+    /// Too many requests, or too many execs that wait.
+    RateLimited = "rate_limited", Caller, retry true;
+    /// The request did not come in time.
+    RequestTimeout = "request_timeout", Caller, retry true;
     /// An isolation step failed, so nothing was started.
     SetupFailed = "setup_failed", Host, retry false;
+    /// The server takes no new work.
+    ShuttingDown = "shutting_down", Host, retry true;
     /// The ledger or the state directory cannot be used; nothing runs unrecorded.
     StoreUnavailable = "store_unavailable", Host, retry true;
+    /// Who calls is not known.
+    Unauthenticated = "unauthenticated", Caller, retry false;
+    UnsupportedMediaType = "unsupported_media_type", Caller, retry false;
     WorkspaceRefused = "workspace_refused", Caller, retry false;
 }
 
@@ -106,6 +130,7 @@ impl fmt::Display for Code {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Error {
     pub code: Code,
     /// Lower case, no full stop, literals in backticks.

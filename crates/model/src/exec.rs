@@ -14,6 +14,7 @@ use crate::profile::{BackendName, Capped, Profile, Tier};
 use crate::status::Status;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Artifact {
     pub path: ByteString,
     pub size: u64,
@@ -22,6 +23,7 @@ pub struct Artifact {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RiskSignal {
     pub name: String,
     pub tier: Tier,
@@ -30,12 +32,14 @@ pub struct RiskSignal {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Risk {
     pub tier: Tier,
     pub signals: Vec<RiskSignal>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Usage {
     pub cpu_ms: u64,
     pub max_memory_bytes: u64,
@@ -44,6 +48,7 @@ pub struct Usage {
 
 /// The end of the path's `judge` stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     Keep,
@@ -53,12 +58,14 @@ pub enum Verdict {
 
 /// Proof that the outcome is in the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReceiptRef {
     pub seq: u64,
     pub hash: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Exec {
     pub exec_id: ExecId,
     pub client_id: Option<ClientId>,
@@ -73,12 +80,17 @@ pub struct Exec {
     pub image: Option<String>,
     pub sandbox_id: Option<SandboxId>,
     pub status: Status,
+    /// How many of its space are before it, while it waits. Known to the server alone, not stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_position: Option<u64>,
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,
     pub timed_out: bool,
     pub killed: bool,
     pub limit_hit: Option<LimitKind>,
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub started_at: Option<Timestamp>,
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub ended_at: Option<Timestamp>,
     pub duration_ms: Option<u64>,
     /// Head and tail with a marker; the files keep the head up to the cap.
@@ -103,7 +115,9 @@ pub struct Exec {
     pub capped: Vec<Capped>,
     pub risk: Risk,
     pub usage: Usage,
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>, max_items = 0))]
     pub effects: Vec<Never>,
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>, max_items = 0))]
     pub gates: Vec<Never>,
     pub verdict: Option<Verdict>,
     pub error: Option<Error>,

@@ -60,7 +60,7 @@ fn check_random(what: &'static str, prefix: &str, text: &str) -> Result<(), IdEr
 }
 
 macro_rules! id {
-    ($(#[$doc:meta])* $name:ident, $what:literal, $check:expr) => {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $pattern:expr, $longest:literal, $check:expr) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
@@ -100,32 +100,48 @@ macro_rules! id {
                 f.write_str(&self.0)
             }
         }
+        #[cfg(feature = "openapi")]
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                crate::schema::text($pattern, $longest, concat!("A", $what, "."))
+            }
+        }
+        #[cfg(feature = "openapi")]
+        impl utoipa::ToSchema for $name {}
     };
 }
 
 id!(
     /// The caller's own name for an exec, unique per space.
-    ClientId, "client id", |t| check_slug("client id", t, 128)
+    ClientId, " client id", crate::schema::SLUG, 128, |t| check_slug("client id", t, 128)
 );
 id!(
     /// One run of something: `e_` and 32 hexadecimal digits.
-    ExecId, "exec id", |t| check_random("exec id", "e_", t)
+    ExecId, "n exec id", "^e_[0-9a-f]{32}$", 34, |t| check_random("exec id", "e_", t)
 );
 id!(
     /// A workspace's name; also a directory name, so it can never traverse.
-    ProjectId, "project id", |t| check_slug("project id", t, 128)
+    ProjectId, " project id", crate::schema::SLUG, 128, |t| check_slug("project id", t, 128)
 );
 id!(
     /// What execs run in: `sb_` and 32 hexadecimal digits.
-    SandboxId, "sandbox id", |t| check_random("sandbox id", "sb_", t)
+    SandboxId, " sandbox id", "^sb_[0-9a-f]{32}$", 35, |t| check_random("sandbox id", "sb_", t)
 );
 id!(
     /// A tenant.
-    SpaceId, "space id", |t| check_slug("space id", t, 64)
+    SpaceId, " space id", crate::schema::SLUG, 64, |t| check_slug("space id", t, 64)
+);
+id!(
+    /// What a token is called in lists and in the ledger; it says nothing about the secret.
+    TokenId, " token id", "^t_[0-9a-f]{32}$", 34, |t| check_random("token id", "t_", t)
+);
+id!(
+    /// The name that a person gave a token.
+    TokenName, " token name", crate::schema::SLUG, 64, |t| check_slug("token name", t, 64)
 );
 id!(
     /// The name of an environment variable: `^[A-Za-z_][A-Za-z0-9_]{0,127}$`.
-    EnvKey, "environment key", |t| {
+    EnvKey, "n environment key", crate::schema::ENV_KEY, 128, |t| {
         let why = match t.as_bytes() {
             [] => "is empty",
             bytes if bytes.len() > 128 => "is too long",
@@ -161,6 +177,12 @@ impl ExecId {
 impl SandboxId {
     pub fn from_random(random: [u8; 16]) -> Self {
         Self(from_random("sb_", random))
+    }
+}
+
+impl TokenId {
+    pub fn from_random(random: [u8; 16]) -> Self {
+        Self(from_random("t_", random))
     }
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// One thing a backend can enforce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Guarantee {
     OwnUsers,
@@ -89,6 +90,7 @@ impl fmt::Display for Guarantee {
 
 /// How a guarantee is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Grade {
     Unavailable,
@@ -99,6 +101,7 @@ pub enum Grade {
 
 /// What a probe saw on this host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Evidence {
     pub guarantee: Guarantee,
     pub grade: Grade,

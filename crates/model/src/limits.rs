@@ -8,6 +8,7 @@ use crate::units::{Bytes, Count, Cpus, Millis};
 
 /// The limit that ended or stopped an exec, as the record names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LimitKind {
     Wall,
@@ -39,6 +40,7 @@ macro_rules! limits {
     ($($(#[$doc:meta])* $field:ident: $unit:ty),+ $(,)?) => {
         /// All limits, each set.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         #[serde(deny_unknown_fields)]
         pub struct Limits { $($(#[$doc])* pub $field: $unit,)+ }
 

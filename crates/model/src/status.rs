@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A program that ran and returned non-zero is `Failed`; `Error` is ours, never the program's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     Queued,

@@ -1,7 +1,7 @@
 //! The trace: each field's value, who decided it, and what would change it.
 
 use glovebox_model::EnvKey;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::bound::Bound;
 use crate::effective::{Effective, Held};
@@ -9,7 +9,7 @@ use crate::field::{Field, LimitField};
 use crate::layer::{Decider, LayerName};
 use crate::system::System;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decided {
     /// The friendly name, as in the configuration and in messages.
     pub field: String,

@@ -3,19 +3,19 @@
 use std::fmt::Write;
 
 use glovebox_model::{Capped, Code, Error, Risk, RuleRef};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::assess::Assessed;
 use crate::decided::Decided;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     Allow,
     Deny,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
     pub decision: Decision,
     /// Why it is denied.
@@ -26,13 +26,13 @@ pub struct Explanation {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<RuleRef>,
     /// What would change the decision.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub risk: Option<Risk>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<Decided>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capped: Vec<Capped>,
 }
 

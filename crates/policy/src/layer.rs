@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use glovebox_model::{PartialProfile, RuleRef, SpaceId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::field::Field;
 
 /// In the order in which they apply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LayerName {
     System,
@@ -136,7 +136,7 @@ impl Layer {
 }
 
 /// Who decided a field.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decider {
     pub layer: LayerName,
     /// Which space, user, agent, conversation, skill or tier.

@@ -33,6 +33,13 @@ const fn range(field: LimitField) -> (u64, u64) {
     }
 }
 
+impl LimitField {
+    /// The least and the most that make sense at all.
+    pub const fn range(self) -> (u64, u64) {
+        range(self)
+    }
+}
+
 /// Says what is wrong with one value.
 pub(crate) fn check_amount(field: LimitField, raw: u64) -> Result<(), String> {
     let (least, most) = range(field);

@@ -1,10 +1,12 @@
-//! Turns what SQLite and the system report into errors that say what can be done.
+//! Turns what the databases and the system report into errors that say what can be done.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use glovebox_model::{Code, Error, Result, Stage};
 use rusqlite::{ErrorCode, ffi};
+
+use crate::sql::SqlError;
 
 /// Says what was being done when the error came. The stage is that of the surrounding call, which
 /// sets it with [`at`].
@@ -15,6 +17,21 @@ pub(crate) trait Doing<T> {
 impl<T> Doing<T> for rusqlite::Result<T> {
     fn doing(self, what: &str) -> Result<T> {
         self.map_err(|error| from_sqlite(&error, what))
+    }
+}
+
+impl<T> Doing<T> for Result<T, postgres::Error> {
+    fn doing(self, what: &str) -> Result<T> {
+        self.map_err(|error| from_postgres(&error, what))
+    }
+}
+
+impl<T> Doing<T> for Result<T, SqlError> {
+    fn doing(self, what: &str) -> Result<T> {
+        self.map_err(|error| match error {
+            SqlError::Sqlite(error) => from_sqlite(&error, what),
+            SqlError::Postgres(error) => from_postgres(&error, what),
+        })
     }
 }
 
@@ -109,5 +126,43 @@ fn from_sqlite(error: &rusqlite::Error, what: &str) -> Error {
                 .hint("name a state directory that you may write with `--state-dir`")
         }
         _ => unavailable(what).caused_by(error),
+    }
+}
+
+fn from_postgres(error: &postgres::Error, what: &str) -> Error {
+    use postgres::error::SqlState;
+    let Some(reported) = error.as_db_error() else {
+        let mut failed = unavailable(what).caused_by(error);
+        if let Some(cause) = std::error::Error::source(error) {
+            failed = failed.caused_by(cause);
+        }
+        return failed
+            .hint("see that the database's server runs and can be reached, and try again");
+    };
+    let code = reported.code();
+    if [SqlState::LOCK_NOT_AVAILABLE, SqlState::QUERY_CANCELED].contains(code) {
+        return Error::new(
+            Code::Busy,
+            Stage::Open,
+            format!("cannot {what}: the database is held by another server for too long"),
+        )
+        .hint("see what the other servers do, and try again");
+    }
+    let failed = unavailable(what).caused_by(reported.message());
+    match code.code() {
+        "53100" => Error::new(
+            Code::DiskFull,
+            Stage::Open,
+            format!("cannot {what}: the disk of the database's server is full"),
+        )
+        .hint("free some space there"),
+        "53300" => failed.hint("let the database's server have more connections, and try again"),
+        "25006" => failed.hint("name the primary in the database's URL: this one only reads"),
+        "3D000" => failed.hint("make that database first: `createdb`"),
+        "42501" => failed.hint("let this user create a schema in the database, and write to it"),
+        class if class.starts_with("28") => {
+            failed.hint("see the user and the password in the database's URL")
+        }
+        _ => failed,
     }
 }

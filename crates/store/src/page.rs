@@ -1,12 +1,12 @@
 //! One page of a listing.
 
 use glovebox_model::{Code, Error, Result, Stage};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 const DEFAULT: usize = 50;
 const MOST: usize = 1000;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page<T> {
     pub items: Vec<T>,
     /// The cursor of the next page; `None` on the last.

@@ -1,13 +1,14 @@
 //! The rows of `sandbox_execs`: what they hold and how they change, always inside a transaction
 //! that writes the ledger too.
 
-use glovebox_model::{Code, Error, Exec, ExecId, ReceiptRef, Result, SpaceId, Stage};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use glovebox_model::{Code, Error, Exec, ExecId, ReceiptRef, Result, SpaceId, Stage, Status};
 
+use crate::columns;
 use crate::failure::{Doing, internal, tampered};
 use crate::hex;
 use crate::ledger::chain::Link;
 use crate::ledger::encoding::{Hash, sha256};
+use crate::sql::{Row, Session, SqlResult, Value, values};
 
 /// A record as it is kept: without its receipt, which is known only when the entry is.
 #[derive(Debug)]
@@ -31,12 +32,12 @@ pub(crate) const COLUMNS: &str = "exec_id, record, closed_seq, closed_hash";
 pub(crate) struct ExecRow {
     exec_id: String,
     record: String,
-    closed: Option<(i64, Hash)>,
+    closed: Option<(i64, Vec<u8>)>,
 }
 
-pub(crate) fn read_row(row: &Row<'_>) -> rusqlite::Result<ExecRow> {
+pub(crate) fn read_row(row: &Row<'_>) -> SqlResult<ExecRow> {
     let closed_seq: Option<i64> = row.get(2)?;
-    let closed_hash: Option<Hash> = row.get(3)?;
+    let closed_hash: Option<Vec<u8>> = row.get(3)?;
     Ok(ExecRow {
         exec_id: row.get(0)?,
         record: row.get(1)?,
@@ -62,36 +63,32 @@ impl ExecRow {
 }
 
 /// The rows that an owner left open, in every space, oldest first.
-pub(crate) fn open_of(connection: &Connection, owner: &str) -> Result<Vec<Exec>> {
-    let rows = connection
-        .prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM sandbox_execs WHERE owner_id = ?1 AND closed_seq IS NULL
-             ORDER BY space_id, opened_seq"
-        ))
-        .and_then(|mut open| {
-            open.query_map([owner], read_row)?
-                .collect::<rusqlite::Result<Vec<_>>>()
-        })
+pub(crate) fn open_of(session: &Session, owner: &str) -> Result<Vec<Exec>> {
+    let rows = session
+        .rows(
+            &format!(
+                "SELECT {COLUMNS} FROM sandbox_execs WHERE owner_id = ?1 AND closed_seq IS NULL
+                 ORDER BY space_id, opened_seq"
+            ),
+            values![owner],
+            read_row,
+        )
         .doing("look for open execs")?;
     rows.into_iter().map(ExecRow::into_exec).collect()
 }
 
 /// Refuses an exec id or client id that the space has already.
-pub(crate) fn ensure_new(connection: &Connection, record: &Exec) -> Result<()> {
+pub(crate) fn ensure_new(session: &Session, record: &Exec) -> Result<()> {
     let space = record.ids.space_id.as_str();
-    let taken: Option<String> = connection
-        .prepare_cached(
+    let client = record.client_id.as_ref().map(|id| id.as_str());
+    let taken: Option<String> = session
+        .row(
             "SELECT exec_id FROM sandbox_execs WHERE space_id = ?1 AND exec_id = ?2
              UNION ALL
              SELECT exec_id FROM sandbox_execs WHERE space_id = ?1 AND client_id = ?3",
+            values![space, record.exec_id.as_str(), client],
+            |row| row.get(0),
         )
-        .and_then(|mut find| {
-            let client = record.client_id.as_ref().map(|id| id.as_str());
-            find.query_row(params![space, record.exec_id.as_str(), client], |row| {
-                row.get(0)
-            })
-            .optional()
-        })
         .doing("look for the exec")?;
     let Some(taken) = taken else { return Ok(()) };
     let message = match &record.client_id {
@@ -116,7 +113,7 @@ pub(crate) enum Arrival {
 }
 
 pub(crate) fn insert(
-    connection: &Connection,
+    session: &Session,
     id: &(SpaceId, ExecId),
     owner: &str,
     stored: &StoredRecord,
@@ -124,44 +121,73 @@ pub(crate) fn insert(
     arrival: Arrival,
 ) -> Result<()> {
     let closed = (arrival == Arrival::Final).then_some(link);
-    connection
-        .prepare_cached(
-            "INSERT INTO sandbox_execs
-                 (space_id, exec_id, owner_id, opened_seq, closed_seq, closed_hash, record)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        )
-        .and_then(|mut insert| {
-            insert.execute(params![
-                id.0.as_str(),
-                id.1.as_str(),
-                owner,
-                link.seq,
-                closed.map(|link| link.seq),
-                closed.map(|link| link.hash),
-                stored.text
-            ])
-        })
-        .doing("write the exec")?;
+    let mut columns = vec![
+        ("space_id", Value::from(id.0.as_str())),
+        ("exec_id", Value::from(id.1.as_str())),
+        ("owner_id", Value::from(owner)),
+        ("opened_seq", Value::from(link.seq)),
+        ("closed_seq", Value::from(closed.map(|link| link.seq))),
+        (
+            "closed_hash",
+            Value::from(closed.as_ref().map(|link| &link.hash)),
+        ),
+        ("record", Value::from(&stored.text)),
+    ];
+    columns.extend(columns::beside(session, &stored.text)?);
+    let (names, values): (Vec<&str>, Vec<Value<'_>>) = columns.into_iter().unzip();
+    let places: Vec<String> = (1..=values.len())
+        .map(|place| format!("?{place}"))
+        .collect();
+    let sql = format!(
+        "INSERT INTO sandbox_execs ({}) VALUES ({})",
+        names.join(", "),
+        places.join(", ")
+    );
+    session.execute(&sql, &values).doing("write the exec")?;
     Ok(())
 }
 
-/// Whether a row may still be closed.
-pub(crate) fn ensure_open(connection: &Connection, space: &SpaceId, id: &ExecId) -> Result<()> {
-    let found: Option<(bool, String)> = connection
-        .prepare_cached(
-            "SELECT closed_seq IS NULL, status FROM sandbox_execs
+fn update<'v>(
+    session: &Session,
+    id: &'v (SpaceId, ExecId),
+    columns: Vec<(&str, Value<'v>)>,
+) -> Result<()> {
+    let mut values = vec![Value::from(id.0.as_str()), Value::from(id.1.as_str())];
+    let mut assignments = Vec::with_capacity(columns.len());
+    for (name, value) in columns {
+        values.push(value);
+        assignments.push(format!("{name} = ?{}", values.len()));
+    }
+    let sql = format!(
+        "UPDATE sandbox_execs SET {} WHERE space_id = ?1 AND exec_id = ?2",
+        assignments.join(", ")
+    );
+    session.execute(&sql, &values).doing("write the exec")?;
+    Ok(())
+}
+
+/// An open row, as far as it matters for what may be done with it.
+pub(crate) struct OpenRow {
+    pub(crate) owner: String,
+    pub(crate) status: Option<Status>,
+}
+
+/// The row if it may still be changed.
+pub(crate) fn ensure_open(session: &Session, space: &SpaceId, id: &ExecId) -> Result<OpenRow> {
+    let found: Option<(bool, String, String)> = session
+        .row(
+            "SELECT closed_seq IS NULL, status, owner_id FROM sandbox_execs
              WHERE space_id = ?1 AND exec_id = ?2",
+            values![space.as_str(), id.as_str()],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
         )
-        .and_then(|mut find| {
-            find.query_row(params![space.as_str(), id.as_str()], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
-            .optional()
-        })
         .doing("read the exec")?;
     match found {
-        Some((true, _)) => Ok(()),
-        Some((false, status)) => Err(Error::new(
+        Some((true, status, owner)) => Ok(OpenRow {
+            owner,
+            status: Status::parse(&status),
+        }),
+        Some((false, status, _)) => Err(Error::new(
             Code::Conflict,
             Stage::Close,
             format!("exec `{id}` has ended already as `{status}`"),
@@ -171,26 +197,88 @@ pub(crate) fn ensure_open(connection: &Connection, space: &SpaceId, id: &ExecId)
     }
 }
 
+/// An exec that another server took over, after this one was taken for dead.
+pub(crate) fn ensure_owned(row: &OpenRow, owner: &str, id: &ExecId) -> Result<()> {
+    if row.owner == owner {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::Conflict,
+        Stage::Open,
+        format!("exec `{id}` belongs to another server now"),
+    )
+    .hint("it was taken over after this server was taken for dead")
+    .of_exec(id.clone()))
+}
+
+/// Replaces the record of a row that stays open.
+pub(crate) fn rewrite(
+    session: &Session,
+    id: &(SpaceId, ExecId),
+    stored: &StoredRecord,
+) -> Result<()> {
+    let mut columns = vec![("record", Value::from(&stored.text))];
+    columns.extend(columns::beside(session, &stored.text)?);
+    update(session, id, columns)
+}
+
+pub(crate) fn set_owner<'v>(
+    session: &Session,
+    id: &'v (SpaceId, ExecId),
+    owner: &'v str,
+) -> Result<()> {
+    update(session, id, vec![("owner_id", Value::from(owner))])
+}
+
 pub(crate) fn close(
-    connection: &Connection,
+    session: &Session,
     id: &(SpaceId, ExecId),
     stored: &StoredRecord,
     link: Link,
 ) -> Result<()> {
-    connection
-        .prepare_cached(
-            "UPDATE sandbox_execs SET record = ?3, closed_seq = ?4, closed_hash = ?5
-             WHERE space_id = ?1 AND exec_id = ?2",
+    let mut columns = vec![
+        ("record", Value::from(&stored.text)),
+        ("closed_seq", Value::from(link.seq)),
+        ("closed_hash", Value::from(&link.hash)),
+    ];
+    columns.extend(columns::beside(session, &stored.text)?);
+    update(session, id, columns)?;
+    forget_call(session, id)?;
+    session
+        .execute(
+            "DELETE FROM cancel_asks WHERE space_id = ?1 AND exec_id = ?2",
+            values![id.0.as_str(), id.1.as_str()],
         )
-        .and_then(|mut update| {
-            update.execute(params![
-                id.0.as_str(),
-                id.1.as_str(),
-                stored.text,
-                link.seq,
-                link.hash
-            ])
-        })
         .doing("write the exec")?;
+    Ok(())
+}
+
+pub(crate) fn keep_call(session: &Session, id: &(SpaceId, ExecId), call: &[u8]) -> Result<()> {
+    session
+        .execute(
+            "INSERT INTO sealed_calls (space_id, exec_id, call) VALUES (?1, ?2, ?3)",
+            values![id.0.as_str(), id.1.as_str(), call],
+        )
+        .doing("keep the call")?;
+    Ok(())
+}
+
+pub(crate) fn kept_call(session: &Session, id: &(SpaceId, ExecId)) -> Result<Option<Vec<u8>>> {
+    session
+        .row(
+            "SELECT call FROM sealed_calls WHERE space_id = ?1 AND exec_id = ?2",
+            values![id.0.as_str(), id.1.as_str()],
+            |row| row.get(0),
+        )
+        .doing("read the call")
+}
+
+pub(crate) fn forget_call(session: &Session, id: &(SpaceId, ExecId)) -> Result<()> {
+    session
+        .execute(
+            "DELETE FROM sealed_calls WHERE space_id = ?1 AND exec_id = ?2",
+            values![id.0.as_str(), id.1.as_str()],
+        )
+        .doing("forget the call")?;
     Ok(())
 }

@@ -6,19 +6,22 @@ use glovebox_model::{Code, Error, Result, Stage};
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::failure::Doing;
+use crate::sql::Session;
 use crate::state_dir::StateDir;
 
 /// Step N brings version N-1 to version N. Steps are only ever added.
-const STEPS: &[&str] = &[include_str!("../schema/0001_execs_and_ledger.sql")];
+const STEPS: &[&str] = &[
+    include_str!("../schema/sqlite/0001_execs_and_ledger.sql"),
+    include_str!("../schema/sqlite/0002_server.sql"),
+];
 
 const LATEST: i64 = STEPS.len() as i64;
 
-/// Brings the database to the latest version; costs one read when it is there already.
-pub(crate) fn bring_up(
-    connection: &mut Connection,
-    state: &StateDir,
-    patience: Duration,
-) -> Result<()> {
+/// Brings the embedded database to the latest version; costs one read when it is there already.
+pub(crate) fn bring_up(session: &Session, state: &StateDir, patience: Duration) -> Result<()> {
+    let Session::Sqlite(connection) = session else {
+        return Ok(());
+    };
     if version(connection)? == LATEST {
         return Ok(());
     }
@@ -31,9 +34,9 @@ pub(crate) fn bring_up(
     if from == 0 {
         start_afresh(connection)?;
     }
-    let transaction = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .doing("prepare the database")?;
+    let transaction =
+        rusqlite::Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
+            .doing("prepare the database")?;
     let done = usize::try_from(from).unwrap_or(STEPS.len());
     for step in &STEPS[done..] {
         transaction
@@ -53,14 +56,18 @@ fn version(connection: &Connection) -> Result<i64> {
     if (0..=LATEST).contains(&version) {
         return Ok(version);
     }
-    Err(Error::new(
+    Err(newer(version, LATEST)
+        .hint("it was written by a newer `glovebox`: use that one, or name another `--state-dir`"))
+}
+
+pub(crate) fn newer(version: i64, latest: i64) -> Error {
+    Error::new(
         Code::StoreUnavailable,
         Stage::Open,
         format!(
-            "the database has version {version} and this `glovebox` knows versions up to {LATEST}"
+            "the database has version {version} and this `glovebox` knows versions up to {latest}"
         ),
     )
-    .hint("it was written by a newer `glovebox`: use that one, or name another `--state-dir`"))
 }
 
 fn start_afresh(connection: &Connection) -> Result<()> {

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use glovebox_model::{Code, Error, Result, Stage};
-use rustix::fs::{Access, AtFlags, CWD, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{Access, AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::failure::Doing;
@@ -19,6 +19,7 @@ const PRIVATE_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
 #[derive(Debug)]
 pub struct StateDir {
     path: PathBuf,
+    keys: PathBuf,
     dir: OwnedFd,
     device: u64,
     inode: u64,
@@ -27,35 +28,8 @@ pub struct StateDir {
 impl StateDir {
     /// Opens the directory, and makes it (mode 0700) when it is not there.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let path = std::path::absolute(path.as_ref()).doing("name the state directory")?;
+        let (path, dir, stat) = open_private(path.as_ref(), "state directory")?;
         let shown = path.display().to_string();
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let dir = match rustix::fs::open(&path, flags, Mode::empty()) {
-            Err(Errno::NOENT) => {
-                private_dirs()
-                    .create(&path)
-                    .doing(&format!("make the state directory `{shown}`"))
-                    .map_err(with_hint)?;
-                rustix::fs::open(&path, flags, Mode::empty())
-            }
-            opened => opened,
-        }
-        .doing(&format!("open the state directory `{shown}`"))?;
-
-        let stat = rustix::fs::fstat(&dir).doing(&format!("look at `{shown}`"))?;
-        if stat.st_uid != rustix::process::geteuid().as_raw() {
-            return Err(refused(format!(
-                "the state directory `{shown}` belongs to user {}",
-                stat.st_uid
-            ))
-            .hint("run as that user, or name a directory of your own with `--state-dir`"));
-        }
-        if stat.st_mode & 0o022 != 0 {
-            return Err(refused(format!(
-                "the state directory `{shown}` can be written by others"
-            ))
-            .hint(format!("close it: `chmod 700 {shown}`")));
-        }
         rustix::fs::accessat(
             &dir,
             ".",
@@ -70,11 +44,24 @@ impl StateDir {
             }
         }
         Ok(Self {
+            keys: path.clone(),
             path,
             dir,
             device: stat.st_dev,
             inode: stat.st_ino,
         })
+    }
+
+    /// Keeps the keys in another directory: ours, and writable by nobody else. It is made (mode
+    /// 0700) when it is not there.
+    pub fn with_keys(mut self, dir: impl AsRef<Path>) -> Result<Self> {
+        (self.keys, _, _) = open_private(dir.as_ref(), "key directory")?;
+        Ok(self)
+    }
+
+    /// Where secret keys are kept.
+    pub fn keys(&self) -> &Path {
+        &self.keys
     }
 
     pub fn path(&self) -> &Path {
@@ -86,7 +73,7 @@ impl StateDir {
     }
 
     pub fn ledger_key(&self) -> PathBuf {
-        self.path.join("ledger.key")
+        self.keys.join("ledger.key")
     }
 
     pub fn owners(&self) -> PathBuf {
@@ -140,6 +127,40 @@ impl StateDir {
             }
         }
     }
+}
+
+/// Opens a directory of our own that nobody else may write, and makes it when it is not there.
+fn open_private(path: &Path, noun: &str) -> Result<(PathBuf, OwnedFd, Stat)> {
+    let path = std::path::absolute(path).doing(&format!("name the {noun}"))?;
+    let shown = path.display().to_string();
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let dir = match rustix::fs::open(&path, flags, Mode::empty()) {
+        Err(Errno::NOENT) => {
+            private_dirs()
+                .create(&path)
+                .doing(&format!("make the {noun} `{shown}`"))
+                .map_err(with_hint)?;
+            rustix::fs::open(&path, flags, Mode::empty())
+        }
+        opened => opened,
+    }
+    .doing(&format!("open the {noun} `{shown}`"))?;
+
+    let stat = rustix::fs::fstat(&dir).doing(&format!("look at `{shown}`"))?;
+    if stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(refused(format!(
+            "the {noun} `{shown}` belongs to user {}",
+            stat.st_uid
+        ))
+        .hint("run as that user, or name a directory of your own with `--state-dir`"));
+    }
+    if stat.st_mode & 0o022 != 0 {
+        return Err(
+            refused(format!("the {noun} `{shown}` can be written by others"))
+                .hint(format!("close it: `chmod 700 {shown}`")),
+        );
+    }
+    Ok((path, dir, stat))
 }
 
 /// Writes a whole private file under a name that must not exist; `false` when it does. Nobody ever

@@ -6,24 +6,25 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use glovebox_model::{Result, SpaceId};
+use glovebox_model::{Code, Error, Result, SpaceId, Stage};
 use jiff::Timestamp;
-use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use crate::connection::Pool;
 use crate::failure::{Doing, internal, locked, tampered};
 use crate::group::Group;
 use crate::ledger::chain::{Chains, Head};
 use crate::ledger::key::LedgerKey;
-use crate::schema;
+use crate::pool::{Pool, Source};
+use crate::sql::{Access, Server, Session, SqlError, SqlResult, values};
 use crate::state_dir::StateDir;
+use crate::{schema, shared_schema};
 
 /// How long a call waits for another process before it gives up with `busy`.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 type Job = Box<dyn FnOnce(&mut Chains<'_>) -> Result<()> + Send>;
 
-/// The durable state of one state directory. Any number of processes may have it open.
+/// The durable state of one state directory, or of the servers that share a database. Any number
+/// of processes may have it open.
 pub struct Store {
     pool: Pool,
     group: Group<Job, Result<()>>,
@@ -31,6 +32,7 @@ pub struct Store {
     key: OnceLock<LedgerKey>,
     /// Where the chains ended when this process last looked.
     known: Mutex<HashMap<SpaceId, Head>>,
+    owners: PathBuf,
 }
 
 impl fmt::Debug for Store {
@@ -42,7 +44,7 @@ impl fmt::Debug for Store {
 }
 
 impl Store {
-    /// Opens the database, and makes it or brings it up to date when needed.
+    /// Opens the database in the state directory, and makes it or brings it up to date when needed.
     pub fn open(state: &StateDir) -> Result<Self> {
         Self::open_with_patience(state, PATIENCE)
     }
@@ -50,33 +52,93 @@ impl Store {
     /// As [`Store::open`], with another bound on every wait for other processes.
     pub fn open_with_patience(state: &StateDir, patience: Duration) -> Result<Self> {
         state.touch("glovebox.db")?;
-        let pool = Pool::new(state.database(), patience);
-        let mut connection = pool.take()?;
-        schema::bring_up(&mut connection, state, patience)?;
-        pool.give(connection);
-        Ok(Self {
-            pool,
+        let store = Self::new(Source::File(state.database()), state, patience);
+        store
+            .pool
+            .with_session(|session| schema::bring_up(session, state, patience))?;
+        Ok(store)
+    }
+
+    /// Opens a PostgreSQL database, and makes its tables or brings them up to date when needed.
+    /// Never to be called on a thread of an async runtime, like everything else here.
+    pub fn connect(state: &StateDir, url: &str) -> Result<Self> {
+        Self::connect_with_patience(state, url, PATIENCE)
+    }
+
+    /// As [`Store::connect`], with another bound on every wait for other servers.
+    pub fn connect_with_patience(state: &StateDir, url: &str, patience: Duration) -> Result<Self> {
+        let server = Server::parse(url, patience)?;
+        let store = Self::new(Source::Server(Box::new(server)), state, patience);
+        let key = store.pool.with_session(|session| {
+            shared_schema::bring_up(session)?;
+            shared_schema::agree_on_key(session, &store.key_path)
+        })?;
+        store.key.get_or_init(|| key);
+        Ok(store)
+    }
+
+    fn new(source: Source, state: &StateDir, patience: Duration) -> Self {
+        Self {
+            pool: Pool::new(source, patience),
             group: Group::new(),
             key_path: state.ledger_key(),
             key: OnceLock::new(),
             known: Mutex::new(HashMap::new()),
+            owners: state.owners(),
+        }
+    }
+
+    /// Whether other machines may use the database too.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.pool.source(), Source::Server(_))
+    }
+
+    /// Writes something, durably: notices a store that can only be read, or is full.
+    pub fn ping(&self) -> Result<()> {
+        self.write(|chains| {
+            chains
+                .session()
+                .execute(
+                    "INSERT INTO pulse (one, at) VALUES (1, ?1)
+                     ON CONFLICT (one) DO UPDATE SET at = excluded.at",
+                    values![chains.now().as_microsecond()],
+                )
+                .doing("write to the database")?;
+            Ok(())
         })
     }
 
+    /// Where the files of the owners are that use the state directory.
+    pub(crate) fn owners(&self) -> &PathBuf {
+        &self.owners
+    }
+
     /// One consistent view of the database.
-    pub(crate) fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
-        let connection = self.pool.take()?;
-        let view = connection
-            .unchecked_transaction()
-            .doing("read the database")?;
-        let result = read(&view);
-        view.finish().doing("read the database")?;
-        self.pool.give(connection);
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Session) -> Result<T>) -> Result<T> {
+        let taken = self.pool.begin(Access::Read)?;
+        let result = read(&taken);
+        if result.is_ok() {
+            taken.commit().doing("read the database")?;
+            taken.give_back();
+        } else {
+            taken.undo();
+        }
         result
     }
 
-    /// Durable when it returns `Ok`; without a trace when it returns an error. The job shares its
-    /// transaction with those of other threads, and fails alone.
+    /// For a single statement, which is a consistent view by itself. It may be repeated on another
+    /// connection.
+    pub(crate) fn ask<T>(
+        &self,
+        what: &str,
+        ask: impl FnMut(&Session) -> SqlResult<T>,
+    ) -> Result<T> {
+        self.pool.once(what, ask)
+    }
+
+    /// Durable when it returns `Ok`; without a trace when it returns an error, unless that says
+    /// that the outcome is not known. The job shares its transaction with those of other threads,
+    /// and fails alone.
     pub(crate) fn write<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Chains<'_>) -> Result<T> + Send + 'static,
@@ -94,14 +156,14 @@ impl Store {
         locked(&slot).take().ok_or_else(lost)
     }
 
-    /// The key that signs this state directory's ledgers; made on first use.
-    pub(crate) fn key(&self, connection: &Connection) -> Result<&LedgerKey> {
+    /// The key that signs the ledgers; made on first use.
+    pub(crate) fn key(&self, session: &Session) -> Result<&LedgerKey> {
         if let Some(key) = self.key.get() {
             return Ok(key);
         }
         let key = match self.existing_key()? {
             Some(key) => key,
-            None if any_head(connection)? => {
+            None if any_head(session)? => {
                 // A head is written after the key was made: look again, in case it was just now.
                 self.existing_key()?.ok_or_else(|| {
                     tampered(format!(
@@ -126,25 +188,68 @@ impl Store {
             .unwrap_or_else(|error| vec![Err(error); count])
     }
 
+    /// A connection that died during the commit does not say whether it was done, but another can:
+    /// once it holds the writers' lock, the transaction has ended, and its entries are there or not.
+    fn resolve(&self, heads: &HashMap<SpaceId, Head>, cause: &SqlError) -> Result<()> {
+        let unknown = || {
+            lost_in_commit(cause, "whether it was written is not known")
+                .hint("ask again with the same idempotency key, or look before you repeat it")
+        };
+        let (space, head) = heads.iter().next().ok_or_else(unknown)?;
+        let taken = self.pool.begin(Access::Write).map_err(|_| unknown())?;
+        let written = taken
+            .exists(
+                "SELECT EXISTS (SELECT 1 FROM ledger_entries
+                 WHERE space_id = ?1 AND seq = ?2 AND hash = ?3)",
+                values![space.as_str(), head.seq.cast_signed(), &head.hash],
+            )
+            .map_err(|_| unknown());
+        taken.undo();
+        if written? {
+            return Ok(());
+        }
+        Err(lost_in_commit(cause, "nothing was written").hint("try again"))
+    }
+
     fn try_commit(&self, jobs: Vec<Job>) -> Result<Vec<Result<()>>> {
-        let connection = self.pool.take()?;
-        let key = self.key(&connection)?;
-        let transaction = Transaction::new_unchecked(&connection, TransactionBehavior::Immediate)
-            .doing("write to the database")?;
+        let taken = self.pool.begin(Access::Write)?;
         let mut known = locked(&self.known);
-        let mut chains = Chains::new(&transaction, key, &known, Timestamp::now());
-        let results = run(jobs, &mut chains)?;
-        let heads = chains.finish()?;
-        transaction.commit().doing("commit to the database")?;
-        known.extend(heads);
-        drop(known);
-        self.pool.give(connection);
-        Ok(results)
+        let worked = self.key(&taken).and_then(|key| {
+            let mut chains = Chains::new(&taken, key, &known, Timestamp::now());
+            let results = run(jobs, &mut chains)?;
+            Ok((results, chains.finish()?))
+        });
+        match worked {
+            Ok((results, heads)) => {
+                let committed = taken.commit();
+                let broken = taken.is_broken();
+                taken.give_back();
+                match committed {
+                    Err(error) if broken => self.resolve(&heads, &error)?,
+                    other => other.doing("commit to the database")?,
+                }
+                known.extend(heads);
+                Ok(results)
+            }
+            Err(error) => {
+                taken.undo();
+                Err(error)
+            }
+        }
     }
 }
 
+fn lost_in_commit(cause: &SqlError, then: &str) -> Error {
+    Error::new(
+        Code::StoreUnavailable,
+        Stage::Open,
+        format!("the connection was lost during the commit: {then}"),
+    )
+    .caused_by(cause)
+}
+
 fn run(jobs: Vec<Job>, chains: &mut Chains<'_>) -> Result<Vec<Result<()>>> {
-    let connection = chains.connection();
+    let session = chains.session();
     // Alone, a failed job takes the whole transaction with it and needs no savepoint.
     if jobs.len() == 1 {
         return jobs.into_iter().map(|job| job(chains).map(Ok)).collect();
@@ -152,32 +257,30 @@ fn run(jobs: Vec<Job>, chains: &mut Chains<'_>) -> Result<Vec<Result<()>>> {
     let mut results = Vec::with_capacity(jobs.len());
     for job in jobs {
         let before = chains.position();
-        connection
-            .execute_batch("SAVEPOINT job")
+        session
+            .batch("SAVEPOINT job")
             .doing("write to the database")?;
         let result = job(chains);
         if let Err(error) = &result {
             // Some failures end the transaction of all, and then nobody's work is kept.
-            if connection.is_autocommit() {
+            if session.has_lost_transaction() {
                 return Err(error.clone());
             }
-            connection
-                .execute_batch("ROLLBACK TO job")
+            session
+                .batch("ROLLBACK TO job")
                 .doing("undo a failed change")?;
             chains.restore(before);
         }
-        connection
-            .execute_batch("RELEASE job")
+        session
+            .batch("RELEASE job")
             .doing("write to the database")?;
         results.push(result);
     }
     Ok(results)
 }
 
-fn any_head(connection: &Connection) -> Result<bool> {
-    connection
-        .query_row("SELECT EXISTS (SELECT 1 FROM ledger_heads)", (), |row| {
-            row.get(0)
-        })
+fn any_head(session: &Session) -> Result<bool> {
+    session
+        .exists("SELECT EXISTS (SELECT 1 FROM ledger_heads)", &[])
         .doing("read the ledger's heads")
 }

@@ -22,6 +22,30 @@ pub(crate) fn planned(owner: &str, record: &Exec, stored: &StoredRecord) -> Draf
     draft(Kind::Planned, record, stored, body, tags(record))
 }
 
+/// A queued exec that is about to start.
+pub(crate) fn started(owner: &str, record: &Exec, stored: &StoredRecord) -> Draft {
+    let body = object(json!({
+        OWNER: owner,
+        "cmd": record.cmd.display(),
+        "started_at": record.started_at,
+        "backend": record.backend,
+        "sandbox_id": record.sandbox_id,
+    }));
+    draft(Kind::Started, record, stored, body, tags(record))
+}
+
+/// A queued exec that another server will run.
+pub(crate) fn adopted(owner: &str, from: &str, record: &Exec, stored: &StoredRecord) -> Draft {
+    let event = "exec.adopted";
+    let body = object(json!({
+        "event": event,
+        OWNER: owner,
+        "details": { "from": from },
+    }));
+    let tags = vec![format!("event:{event}")];
+    draft(Kind::Administered, record, stored, body, tags)
+}
+
 pub(crate) fn outcome(record: &Exec, stored: &StoredRecord) -> Draft {
     draft(
         Kind::Outcome,

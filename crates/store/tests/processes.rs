@@ -15,6 +15,7 @@ use glovebox_store::{Expectations, Owner, StateDir, Store, dead_owners};
 
 const STATE: &str = "GLOVEBOX_TEST_STATE";
 const COUNT: &str = "GLOVEBOX_TEST_COUNT";
+const DATABASE: &str = "GLOVEBOX_TEST_DATABASE";
 
 /// A process that writes execs and says on its standard output what was acknowledged.
 struct Writer {
@@ -24,13 +25,21 @@ struct Writer {
 
 impl Writer {
     fn start(state: &Path, execs: usize) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        Self::start_on(state, None, execs)
+    }
+
+    /// On SQLite, or on the PostgreSQL of this URL.
+    fn start_on(state: &Path, database: Option<&str>, execs: usize) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
             .args(["--exact", "--ignored", "--nocapture", "child_writes_execs"])
             .env(STATE, state)
             .env(COUNT, execs.to_string())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+            .stdout(Stdio::piped());
+        if let Some(url) = database {
+            command.env(DATABASE, url);
+        }
+        let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         Self { child, lines }
     }
@@ -62,8 +71,12 @@ impl Drop for Writer {
 fn child_writes_execs() {
     let state = StateDir::open(std::env::var_os(STATE).unwrap()).unwrap();
     let execs: usize = std::env::var(COUNT).unwrap().parse().unwrap();
-    let store = Store::open(&state).unwrap();
+    let store = match std::env::var(DATABASE) {
+        Ok(url) => Store::connect(&state, &url).unwrap(),
+        Err(_) => Store::open(&state).unwrap(),
+    };
     let owner = Owner::claim(&state).unwrap();
+    store.enlist(owner.id(), common::HOUR).unwrap();
     println!("\nsaid owner {} .", owner.id());
     for _ in 0..execs {
         let mut record = running();
@@ -144,15 +157,11 @@ fn a_killed_owner_is_dead_and_a_living_one_is_not() {
     assert!(state.owners().join(living_id).exists());
 }
 
-#[test]
-fn no_acknowledged_record_is_lost_to_a_kill() {
-    let kills: usize =
-        std::env::var("GLOVEBOX_TEST_KILLS").map_or(30, |count| count.parse().unwrap());
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("state");
+/// Starts writers and kills them; returns what each acknowledged last about each exec.
+fn kill_writers(path: &Path, database: Option<&str>, kills: usize) -> HashMap<ExecId, String> {
     let mut acknowledged: HashMap<ExecId, String> = HashMap::new();
     for round in 0..kills {
-        let mut writer = Writer::start(&path, usize::MAX);
+        let mut writer = Writer::start_on(path, database, usize::MAX);
         let mut random = [0; 1];
         getrandom::fill(&mut random).unwrap();
         let until = if round == 0 {
@@ -177,27 +186,63 @@ fn no_acknowledged_record_is_lost_to_a_kill() {
             }
         }
     }
+    assert!(acknowledged.len() > kills, "the writers were heard");
+    acknowledged
+}
 
-    let state = StateDir::open(&path).unwrap();
-    let store = Store::open(&state).unwrap();
-    let space = SpaceId::local();
-    for (id, word) in &acknowledged {
-        let exec = store.get(&space, id).unwrap();
+fn assert_kept(store: &Store, acknowledged: &HashMap<ExecId, String>) {
+    for (id, word) in acknowledged {
+        let exec = store.get(&SpaceId::local(), id).unwrap();
         assert!(
             word == "planned" || exec.status == Status::Succeeded,
             "{id} {word} {exec:?}"
         );
     }
+}
+
+fn assert_settled(store: &Store, state: &StateDir, acknowledged: &HashMap<ExecId, String>) {
+    for id in acknowledged.keys() {
+        let exec = store.get(&SpaceId::local(), id).unwrap();
+        assert!(exec.status.is_final() && exec.receipt.is_some());
+    }
+    assert!(store.stray_owners(state).unwrap().is_empty());
+    let verification = store
+        .verify(&SpaceId::local(), &Expectations::default())
+        .unwrap();
+    assert!(verification.is_sound(), "{verification:?}");
+}
+
+#[test]
+fn no_acknowledged_record_is_lost_to_a_kill() {
+    let kills: usize =
+        std::env::var("GLOVEBOX_TEST_KILLS").map_or(30, |count| count.parse().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state");
+    let acknowledged = kill_writers(&path, None, kills);
+    let state = StateDir::open(&path).unwrap();
+    let store = Store::open(&state).unwrap();
+    assert_kept(&store, &acknowledged);
     for owner in dead_owners(&state, None).unwrap() {
         store.recover(owner.id()).unwrap();
         owner.settle().unwrap();
     }
-    for id in acknowledged.keys() {
-        let exec = store.get(&space, id).unwrap();
-        assert!(exec.status.is_final() && exec.receipt.is_some());
+    assert_settled(&store, &state, &acknowledged);
+}
+
+#[test]
+fn on_postgres_no_acknowledged_record_is_lost_to_a_kill() {
+    let Some(it) = common::postgres_fixture() else {
+        return;
+    };
+    let url = &it.shared.as_ref().unwrap().url;
+    let acknowledged = kill_writers(it.state.path(), Some(url), 12);
+    assert_kept(&it.store, &acknowledged);
+    it.execute("UPDATE owners SET expires_at = clock_timestamp() - interval '1 second'");
+    let expired = it.store.expired_owners().unwrap();
+    assert!(expired.len() > 1, "{expired:?}");
+    for owner in expired {
+        it.store.recover(&owner).unwrap();
     }
-    assert!(acknowledged.len() > kills, "the writers were heard");
-    assert!(store.stray_owners(&state).unwrap().is_empty());
-    let verification = store.verify(&space, &Expectations::default()).unwrap();
-    assert!(verification.is_sound(), "{verification:?}");
+    assert!(it.store.expired_owners().unwrap().is_empty());
+    assert_settled(&it.store, &it.state, &acknowledged);
 }

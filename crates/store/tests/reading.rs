@@ -4,14 +4,20 @@
 
 mod common;
 
-use common::{ended, fixture, run, run_one, running};
+use common::{Fixture, ended, on_both_databases, run, run_one, running};
 use glovebox_model::{Code, ExecId, SpaceId, Status};
 use glovebox_store::{EntryFilter, ExecFilter, ExportFormat, Kind};
 use serde_json::Value;
 
-#[test]
-fn execs_are_listed_newest_first_page_by_page() {
-    let it = fixture();
+on_both_databases! {
+    execs_are_listed_newest_first_page_by_page,
+    a_short_id_is_enough_while_it_is_the_only_one,
+    entries_are_found_by_each_of_their_properties,
+    a_query_goes_on_where_the_page_before_ended,
+    ocsf_events_say_what_happened,
+}
+
+fn execs_are_listed_newest_first_page_by_page(it: Fixture) {
     let space = SpaceId::local();
     let mut expected: Vec<ExecId> = (0..7)
         .map(|number| {
@@ -81,9 +87,7 @@ fn execs_are_listed_newest_first_page_by_page() {
     }
 }
 
-#[test]
-fn a_short_id_is_enough_while_it_is_the_only_one() {
-    let it = fixture();
+fn a_short_id_is_enough_while_it_is_the_only_one(it: Fixture) {
     let space = SpaceId::local();
     let id = |first: u8| {
         let mut bytes = [0x11; 16];
@@ -111,9 +115,7 @@ fn a_short_id_is_enough_while_it_is_the_only_one() {
     }
 }
 
-#[test]
-fn entries_are_found_by_each_of_their_properties() {
-    let it = fixture();
+fn entries_are_found_by_each_of_their_properties(it: Fixture) {
     let space = SpaceId::local();
     let mut first = running();
     first.ids.task_id = Some("t1".to_owned());
@@ -207,9 +209,7 @@ fn entries_are_found_by_each_of_their_properties() {
     assert_eq!(first.receipt.unwrap().seq, 2);
 }
 
-#[test]
-fn a_query_goes_on_where_the_page_before_ended() {
-    let it = fixture();
+fn a_query_goes_on_where_the_page_before_ended(it: Fixture) {
     for _ in 0..5 {
         run_one(&it.store);
     }
@@ -233,9 +233,7 @@ fn a_query_goes_on_where_the_page_before_ended() {
     assert_eq!(error.code, Code::InvalidArgument);
 }
 
-#[test]
-fn ocsf_events_say_what_happened() {
-    let it = fixture();
+fn ocsf_events_say_what_happened(it: Fixture) {
     let mut record = running();
     record.ids.user_id = Some("u1".to_owned());
     let done = run(&it.store, record);

@@ -8,18 +8,28 @@ use std::collections::BTreeSet;
 use std::sync::Barrier;
 use std::thread;
 
-use common::{ended, fixture, run_one, running, running_in};
+use common::{Fixture, ended, fixture, on_both_databases, run_one, running, running_in};
 use glovebox_model::{Code, SpaceId, Stage, Status};
-use glovebox_store::{EntryFilter, ExecFilter, Kind, Store};
+use glovebox_store::{EntryFilter, ExecFilter, Kind};
 
-#[test]
-fn an_exec_is_on_disk_before_it_starts_and_has_a_receipt_after_it_ends() {
-    let it = fixture();
+on_both_databases! {
+    an_exec_is_on_disk_before_it_starts_and_has_a_receipt_after_it_ends,
+    an_exec_ends_only_once,
+    what_a_dead_owner_left_open_is_lost_and_the_rest_is_untouched,
+    a_refusal_is_row_and_entry_at_once,
+    a_wrong_status_is_refused_and_leaves_nothing,
+    a_client_id_is_used_once_per_space,
+    spaces_do_not_see_each_other,
+    the_ledger_holds_no_contents_and_no_arguments,
+    threads_share_commits_and_one_failing_job_fails_alone,
+}
+
+fn an_exec_is_on_disk_before_it_starts_and_has_a_receipt_after_it_ends(it: Fixture) {
     let record = running();
     let opened = it.store.plan("owner", &record).unwrap();
     assert_eq!(opened.exec_id(), &record.exec_id);
-    let seen = Store::open(&it.state)
-        .unwrap()
+    let seen = it
+        .open_again()
         .get(&SpaceId::local(), &record.exec_id)
         .unwrap();
     assert_eq!(seen, record);
@@ -43,11 +53,10 @@ fn an_exec_is_on_disk_before_it_starts_and_has_a_receipt_after_it_ends() {
     assert!(it.verify().is_sound());
 }
 
-#[test]
-fn an_exec_ends_only_once() {
-    let it = fixture();
+fn an_exec_ends_only_once(it: Fixture) {
     let record = running();
     let opened = it.store.plan("gone", &record).unwrap();
+    it.dies("gone");
     let lost = it.store.recover("gone").unwrap();
     assert_eq!(lost.len(), 1);
     let unclosed = it
@@ -62,9 +71,7 @@ fn an_exec_ends_only_once() {
     assert!(it.verify().is_sound());
 }
 
-#[test]
-fn what_a_dead_owner_left_open_is_lost_and_the_rest_is_untouched() {
-    let it = fixture();
+fn what_a_dead_owner_left_open_is_lost_and_the_rest_is_untouched(it: Fixture) {
     let mut left = running();
     left.status = Status::Queued;
     let other_space = running_in("other".parse().unwrap());
@@ -80,6 +87,7 @@ fn what_a_dead_owner_left_open_is_lost_and_the_rest_is_untouched() {
             .unwrap()
     };
 
+    it.dies("gone");
     let lost = it.store.recover("gone").unwrap();
     let ids: BTreeSet<_> = lost.iter().map(|exec| exec.exec_id.clone()).collect();
     assert_eq!(
@@ -119,9 +127,7 @@ fn owners_without_a_file_that_left_execs_open_are_strays() {
     assert!(it.store.stray_owners(&it.state).unwrap().is_empty());
 }
 
-#[test]
-fn a_refusal_is_row_and_entry_at_once() {
-    let it = fixture();
+fn a_refusal_is_row_and_entry_at_once(it: Fixture) {
     let mut record = ended(running(), Status::PolicyDenied);
     record.error = Some(glovebox_model::Error::new(
         Code::PolicyDenied,
@@ -151,9 +157,7 @@ fn a_refusal_is_row_and_entry_at_once() {
     assert!(it.verify().is_sound());
 }
 
-#[test]
-fn a_wrong_status_is_refused_and_leaves_nothing() {
-    let it = fixture();
+fn a_wrong_status_is_refused_and_leaves_nothing(it: Fixture) {
     let record = running();
     assert!(
         it.store
@@ -175,9 +179,7 @@ fn a_wrong_status_is_refused_and_leaves_nothing() {
     assert_eq!(it.verify().entries, 2);
 }
 
-#[test]
-fn a_client_id_is_used_once_per_space() {
-    let it = fixture();
+fn a_client_id_is_used_once_per_space(it: Fixture) {
     let mut first = running();
     first.client_id = Some("mine".parse().unwrap());
     let _first = it.store.plan("o", &first).unwrap();
@@ -196,9 +198,7 @@ fn a_client_id_is_used_once_per_space() {
     assert_eq!(it.verify().entries, 1);
 }
 
-#[test]
-fn spaces_do_not_see_each_other() {
-    let it = fixture();
+fn spaces_do_not_see_each_other(it: Fixture) {
     let mine = run_one(&it.store);
     let other: SpaceId = "other".parse().unwrap();
     let error = it.store.get(&other, &mine.exec_id).unwrap_err();
@@ -220,9 +220,7 @@ fn spaces_do_not_see_each_other() {
     assert!(found.items.is_empty());
 }
 
-#[test]
-fn the_ledger_holds_no_contents_and_no_arguments() {
-    let it = fixture();
+fn the_ledger_holds_no_contents_and_no_arguments(it: Fixture) {
     run_one(&it.store);
     let mut failed = ended(running(), Status::Error);
     failed.error = Some(glovebox_model::Error::new(
@@ -279,9 +277,7 @@ fn the_row_has_the_columns_of_sandbox_execs() {
     assert_eq!(row[20], text("mine"));
 }
 
-#[test]
-fn threads_share_commits_and_one_failing_job_fails_alone() {
-    let it = fixture();
+fn threads_share_commits_and_one_failing_job_fails_alone(it: Fixture) {
     let mut taken = running();
     taken.client_id = Some("taken".parse().unwrap());
     let _taken = it.store.plan("o", &taken).unwrap();

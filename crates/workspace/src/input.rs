@@ -46,6 +46,11 @@ pub(crate) fn check(inputs: &[Input]) -> Result<Placement<'_>> {
     Ok(Placement(placement))
 }
 
+/// Whether these could be placed, before it is time to.
+pub fn check_inputs(inputs: &[Input]) -> Result<()> {
+    check(inputs).map(drop)
+}
+
 impl Placement<'_> {
     pub(crate) fn place(&self, inputs: &Dir) -> Result<()> {
         for (path, content) in &self.0 {

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use glovebox_model::{Code, Error, ExecId, Input, ProjectId, Result, Stage};
+use glovebox_model::{Code, Error, ExecId, Input, ProjectId, Result, SpaceId, Stage};
 
 use crate::adopt::{ADOPTED_PREFIX, adopt};
 use crate::artifacts::{ExecFiles, Stream};
@@ -17,6 +17,7 @@ const INPUTS: &str = "inputs";
 const WORK: &str = "work";
 const ARTIFACTS: &str = "artifacts";
 const SCRATCH: &str = "scratch";
+const SPACES: &str = "spaces";
 
 /// Only the owner gets into a project; inside, modes are ordinary, since a sandbox that is given
 /// one of its directories by handle may run under another id.
@@ -47,6 +48,19 @@ pub struct Project {
 }
 
 impl Layout {
+    /// The files of one space: those of `local` lie in the state directory itself, where they are
+    /// without a server, those of any other below `spaces/`.
+    pub fn of_space(state: Dir, space: &SpaceId) -> Result<Self> {
+        if *space == SpaceId::local() {
+            return Self::open(state);
+        }
+        let own = state
+            .ensure_dir(SPACES, PRIVATE)
+            .and_then(|spaces| spaces.ensure_dir(space.as_str(), PRIVATE))
+            .map_err(opening)?;
+        Self::open(own)
+    }
+
     pub fn open(state: Dir) -> Result<Self> {
         let projects = state.ensure_dir(PROJECTS, PRIVATE).map_err(opening)?;
         Ok(Self { state, projects })
@@ -118,7 +132,35 @@ impl Layout {
         }
     }
 
-    fn shelf(&self, project: &ProjectId) -> Result<Dir, FsError> {
+    /// The workspaces that are kept here, by name; at most so many.
+    pub fn projects(&self, most: usize) -> Result<Vec<ProjectId>> {
+        let listing = self.projects.list(most).map_err(reading)?;
+        let names = listing.entries.iter().map(|entry| entry.name.display());
+        Ok(names.filter_map(|name| name.parse().ok()).collect())
+    }
+
+    /// A workspace that is there; `not_found` otherwise.
+    pub fn existing(&self, id: &ProjectId) -> Result<Project> {
+        let home = self.projects.open_name(id.as_str()).map_err(reading)?;
+        let work = home.open_name(WORK).map_err(reading)?;
+        Ok(Project {
+            id: id.clone(),
+            home,
+            work: Some(work),
+            kind: WorkKind::Managed,
+        })
+    }
+
+    /// Removes a workspace with its inputs and artifacts. False when there was none.
+    pub fn remove(&self, id: &ProjectId) -> Result<bool> {
+        match self.projects.remove_entry(id.as_str()) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == FsErrorKind::NotFound => Ok(false),
+            Err(error) => Err(reading(error)),
+        }
+    }
+
+    pub(crate) fn shelf(&self, project: &ProjectId) -> Result<Dir, FsError> {
         self.projects
             .open_name(project.as_str())?
             .open_name(ARTIFACTS)
@@ -148,7 +190,7 @@ impl Project {
     /// The files of one exec, made before it starts. Nothing is made when an input is wrong.
     pub fn begin(&self, exec: &ExecId, inputs: &[Input]) -> Result<ExecFiles> {
         let placement = input::check(inputs)?;
-        let shelf = self.home.ensure_dir(ARTIFACTS, ORDINARY).map_err(opening)?;
+        let shelf = self.shelf()?;
         let artifacts = shelf
             .make_new_dir(exec.as_str(), ORDINARY)
             .map_err(opening)?;
@@ -167,6 +209,23 @@ impl Project {
             placement.place(dir)?;
         }
         Ok(ExecFiles::new(self, exec, shelf, artifacts, inputs))
+    }
+
+    pub(crate) fn shelf(&self) -> Result<Dir> {
+        self.home.ensure_dir(ARTIFACTS, ORDINARY).map_err(opening)
+    }
+
+    /// Removes what an exec has left here that was cut off before it started.
+    pub fn forget(&self, exec: &ExecId) -> Result<()> {
+        let shelf = self.shelf()?;
+        let spools = [Stream::Stdout, Stream::Stderr].map(|stream| stream.spool_name(exec));
+        for name in spools.iter().map(String::as_str).chain([exec.as_str()]) {
+            match shelf.remove_entry(name) {
+                Err(error) if error.kind() != FsErrorKind::NotFound => return Err(opening(error)),
+                _ => {}
+            }
+        }
+        self.forget_inputs(exec)
     }
 
     /// Removes the inputs that only a scratch exec had.

@@ -9,6 +9,7 @@ mod dir;
 mod fault;
 mod hex;
 mod input;
+mod journal;
 mod layout;
 mod relpath;
 mod sink;
@@ -23,6 +24,8 @@ pub use dir::{
     WalkLimits,
 };
 pub use fault::{FsError, FsErrorKind, FsResult};
+pub use input::check_inputs;
+pub use journal::{Happened, Journal, JournalEntry, JournalReader};
 pub use layout::{Layout, Project, WorkKind};
 pub use relpath::{PathError, RelPath};
 pub use sink::{Captured, Excerpt, OutputSink};

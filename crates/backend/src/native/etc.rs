@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 
@@ -40,6 +41,8 @@ const COPIED: [&str; 7] = [
     "ssl/openssl.cnf",
 ];
 
+static MAKING: Mutex<()> = Mutex::new(());
+
 /// A directory ready to be shown as /etc.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Etc(PathBuf);
@@ -57,6 +60,11 @@ impl Etc {
 
     fn made_from(parent: &Path, host: &Path) -> io::Result<Self> {
         let place = parent.join(format!("etc-{}", key(host)));
+        if place.is_dir() {
+            return Ok(Self(place));
+        }
+        // Hundreds of links: of many threads one makes it and the others wait.
+        let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
         if place.is_dir() {
             return Ok(Self(place));
         }

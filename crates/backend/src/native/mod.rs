@@ -14,4 +14,4 @@ mod watch;
 
 pub use etc::Etc;
 pub use probe::probe;
-pub use sandbox::{Native, Prepared, Remains};
+pub use sandbox::{Ground, Native, Prepared, Remains};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use glovebox_cage::cgroup::{self, Bounds, Group};
-use glovebox_cage::{Event, Handle};
+use glovebox_cage::{Event, Handle, SpawnError, Spawner};
 use glovebox_model::{
     Code, Error, Grade, Guarantee, Isolation, LimitsDemand, NetworkMode, Profile, Result, Stage,
 };
@@ -66,11 +66,28 @@ pub struct Prepared {
     isolation: Isolation,
 }
 
+/// What sandboxes stand on, looked at once.
+#[derive(Debug, Clone)]
+pub struct Ground(Facts);
+
+impl Ground {
+    pub fn look() -> Self {
+        Self(Facts::look())
+    }
+
+    /// Where the control groups of sandboxes will be: note these down before the first is made.
+    pub fn group_parents(&self) -> Vec<std::path::PathBuf> {
+        match &self.0.cgroups {
+            Ok(host) => host.parents(),
+            Err(_) => Vec::new(),
+        }
+    }
+}
+
 impl Native {
-    /// Takes a keeper that was forked before any thread was started.
-    pub fn new(handle: Handle) -> Self {
+    pub fn new(ground: &Ground, handle: Handle) -> Self {
         Self {
-            facts: Facts::look(),
+            facts: ground.0.clone(),
             seat: Seat {
                 handle,
                 group: None,
@@ -78,16 +95,25 @@ impl Native {
         }
     }
 
-    /// Where the groups for `name` will be: note these down before `reserve` makes them.
-    pub fn group_places(&self, name: &str) -> Vec<std::path::PathBuf> {
-        match &self.facts.cgroups {
-            Ok(host) => host
-                .parents()
-                .into_iter()
-                .map(|parent| parent.join(name))
-                .collect(),
-            Err(_) => Vec::new(),
-        }
+    /// The same with a keeper from a spawner, for a process with threads.
+    pub fn spawn(ground: &Ground, spawner: &Spawner) -> Result<Self> {
+        let spawned = spawner.spawn().map_err(|error| match error {
+            SpawnError::Gone | SpawnError::Threads => Error::new(
+                Code::BackendUnavailable,
+                Stage::Admit,
+                "this server can start no more sandboxes",
+            )
+            .caused_by(error)
+            .hint("restart the server; what runs is not affected until then"),
+            SpawnError::Late | SpawnError::Failed(_) => Error::new(
+                Code::SetupFailed,
+                Stage::Admit,
+                "cannot start the sandbox's keeper",
+            )
+            .caused_by(error)
+            .hint("this host is short of something: try again, or lower `max_concurrent_execs`"),
+        })?;
+        Ok(Self::new(ground, spawned))
     }
 
     /// Makes the control groups and sends the keeper into them, ahead of everything else: entering

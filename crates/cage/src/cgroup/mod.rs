@@ -42,15 +42,17 @@ pub struct Group {
 impl Group {
     /// Makes the directories. `name` must be one file name.
     pub fn create(host: &Host, name: &str) -> io::Result<Self> {
-        let group = Self {
+        let mut group = Self {
             controllers: host.controllers.clone(),
-            directories: host.places(name),
+            directories: Vec::new(),
         };
-        for directory in &group.directories {
-            if let Err(error) = std::fs::create_dir(directory) {
+        for directory in host.places(name) {
+            if let Err(error) = std::fs::create_dir(&directory) {
+                // Only what was made here: the one in the way belongs to somebody.
                 let _ = group.remove();
                 return Err(error);
             }
+            group.directories.push(directory);
         }
         Ok(group)
     }

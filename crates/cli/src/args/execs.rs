@@ -6,7 +6,7 @@ use glovebox_model::Status;
 
 /// List execs
 ///
-/// Those that run right now, or with `--all` every one that is on record, newest first.
+/// Those that run or wait right now, or with `--all` every one that is on record, newest first.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   glovebox ps
@@ -37,6 +37,20 @@ fn status() -> impl TypedValueParser<Value = Status> {
         .try_map(|text| Status::parse(&text).ok_or("not a status"))
 }
 
+/// End an exec at a server
+///
+/// One that waits is canceled at once; one that runs is asked to end, and killed if it does not.
+/// Prints its record as it is then. One that has ended stays as it is.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  glovebox cancel e_3f0c
+  glovebox cancel my-own-name --json")]
+pub(crate) struct CancelArgs {
+    /// Its id, enough of the beginning of it, or its client id
+    #[arg(value_name = "EXEC")]
+    pub(crate) exec: String,
+}
+
 /// Show the record of an exec
 ///
 /// What was asked for, what policy made of it, what was enforced, how it ended and its receipt.
@@ -45,7 +59,7 @@ fn status() -> impl TypedValueParser<Value = Status> {
   glovebox show e_3f0c
   glovebox show e_3f0c --json")]
 pub(crate) struct ShowArgs {
-    /// Its id, or enough of the beginning of it
+    /// Its id, enough of the beginning of it, or its client id
     #[arg(value_name = "EXEC")]
     pub(crate) exec: String,
 }
@@ -60,7 +74,7 @@ pub(crate) struct ShowArgs {
   glovebox logs e_3f0c --stderr | less
   glovebox logs --follow e_3f0c")]
 pub(crate) struct LogsArgs {
-    /// Its id, or enough of the beginning of it
+    /// Its id, enough of the beginning of it, or its client id
     #[arg(value_name = "EXEC")]
     pub(crate) exec: String,
     /// Only its stdout

@@ -1,11 +1,14 @@
-//! From flags to a call, through the engine, to an exit code: what `run` and `code` share.
+//! From flags to a call, through the engine or a server, to an exit code: what `run` and `code`
+//! share.
+
+mod there;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use glovebox_engine::{Io, Keeper, ToolchainSettings};
+use glovebox_engine::{Io, Keeper, Sink, ToolchainSettings};
 use glovebox_model::{
     Access, BackendName, ByteString, Call, Code, EnvVar, Error, Exec, Input, LimitsDemand, Mode,
     NetworkMode, OnExceed, PartialLimits, PartialProfile, Program, Result, Stage, Tier,
@@ -18,6 +21,7 @@ use crate::args::{
 };
 use crate::context::{self, Context};
 use crate::exit::Exit;
+use crate::interrupt::Asker;
 use crate::output::{PassThrough, Silent};
 use crate::{interrupt, output, render};
 
@@ -26,13 +30,27 @@ const INPUT_MAX: u64 = 64 << 20;
 
 pub(crate) fn execute(global: &Global, options: RunOptions, program: Program) -> Result<Exit> {
     let report = options.report.as_deref().map(Report::open).transpose()?;
-    let stdin = match options.stdin {
-        true => Some(own_stdin()?),
-        false => {
-            note_unread_stdin(global);
-            None
-        }
+    if !options.stdin {
+        note_unread_stdin(global);
+    }
+    let record = if Context::new(global).has_server()? {
+        there::run(global, options, program)?
+    } else {
+        here(global, options, program)?
     };
+    let Some(record) = record else {
+        return Ok(Exit::CANCELED);
+    };
+    if let Some(report) = report {
+        report.write(&record)?;
+    }
+    tell(global, &record);
+    Ok(Exit::of_record(&record))
+}
+
+/// In this process.
+fn here(global: &Global, options: RunOptions, program: Program) -> Result<Option<Exec>> {
+    let stdin = options.stdin.then(own_stdin).transpose()?;
     let toolchains = toolchains(global, &options)?;
     let call = call(options, program)?;
 
@@ -47,37 +65,47 @@ pub(crate) fn execute(global: &Global, options: RunOptions, program: Program) ->
     })?;
     let context = Context::new(global);
     let (engine, seat) = context.engine_with_seat(keeper)?;
-    let (cancel, canceler) = interrupt::listen()?;
-    let ran = if global.json {
-        let live = &mut Silent;
-        engine.run(
-            seat,
-            call,
-            &toolchains,
-            Io {
-                stdin,
-                live,
-                cancel: &cancel,
-            },
-        )
-    } else {
-        let mut live = PassThrough::new(canceler);
-        let io = Io {
-            stdin,
-            live: &mut live,
-            cancel: &cancel,
-        };
-        let ran = engine.run(seat, call, &toolchains, io);
-        live.finish();
-        ran
+    let (cancel, asker) = interrupt::listen()?;
+    let mut live = Live::new(global, asker);
+    let io = Io {
+        stdin,
+        live: live.sink(),
+        cancel: &cancel,
+        stopped: None,
     };
-    context.report_recovered(&engine);
-    let record = ran?;
-    if let Some(report) = report {
-        report.write(&record)?;
+    let ran = engine.run(seat, call, &toolchains, io);
+    live.finish();
+    context.report_recovered(engine.recovered());
+    ran.map(Some)
+}
+
+/// Output while it runs: passed through, or kept for the record alone.
+enum Live {
+    Shown(PassThrough),
+    Kept(Silent),
+}
+
+impl Live {
+    fn new(global: &Global, asker: Asker) -> Self {
+        match global.json {
+            true => Self::Kept(Silent),
+            false => Self::Shown(PassThrough::new(asker)),
+        }
     }
-    tell(global, &record);
-    Ok(Exit::of_record(&record))
+
+    fn sink(&mut self) -> &mut dyn Sink {
+        match self {
+            Self::Shown(shown) => shown,
+            Self::Kept(kept) => kept,
+        }
+    }
+
+    fn finish(self) {
+        match self {
+            Self::Shown(shown) => shown.finish(),
+            Self::Kept(Silent) => {}
+        }
+    }
 }
 
 fn tell(global: &Global, record: &Exec) {

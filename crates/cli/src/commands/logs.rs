@@ -1,12 +1,11 @@
 //! `glovebox logs`.
 
-use std::fs::File;
 use std::io::{IsTerminal, Read, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use glovebox_model::{Code, Error, Exec, Result, Stage};
-use glovebox_workspace::{Layout, Stream};
+use glovebox_workspace::Stream;
 use serde::Serialize;
 
 use super::ps;
@@ -29,12 +28,11 @@ const TURN: usize = 64 << 10;
 pub(crate) fn run(global: &Global, args: &LogsArgs) -> Result<Exit> {
     let records = Context::new(global).some_records()?;
     let exec = records.find(&args.exec)?;
-    let layout = records.layout()?;
     let mut tails = tails(global, args);
     let exec = if args.follow {
-        follow(&records, &layout, exec, &mut tails)?
+        follow(&records, exec, &mut tails)?
     } else {
-        while copy_all(&layout, &exec, &mut tails)? == Progress::Some {}
+        while copy_all(&records, &exec, &mut tails)? == Progress::Some {}
         Some(exec)
     };
     if let Some(exec) = exec.filter(|_| !global.quiet && !global.json) {
@@ -43,7 +41,7 @@ pub(crate) fn run(global: &Global, args: &LogsArgs) -> Result<Exit> {
     Ok(Exit::SUCCESS)
 }
 
-fn tails(global: &Global, args: &LogsArgs) -> Vec<Tail> {
+fn tails<'r>(global: &Global, args: &LogsArgs) -> Vec<Tail<'r>> {
     let form = |place: Place| match (global.json, place.is_terminal()) {
         (true, _) => Form::Json(Vec::new()),
         (false, true) => Form::Clean(Sanitizer::default()),
@@ -52,7 +50,7 @@ fn tails(global: &Global, args: &LogsArgs) -> Vec<Tail> {
     let tail = |stream, place| Tail {
         stream,
         place,
-        file: None,
+        output: None,
         form: form(place),
     };
     match (args.stdout, args.stderr) {
@@ -73,15 +71,14 @@ fn tails(global: &Global, args: &LogsArgs) -> Vec<Tail> {
 }
 
 /// Until it ends; `None` when nobody reads any more.
-fn follow(
-    records: &Records,
-    layout: &Layout,
+fn follow<'r>(
+    records: &'r Records,
     mut exec: Exec,
-    tails: &mut [Tail],
+    tails: &mut [Tail<'r>],
 ) -> Result<Option<Exec>> {
     let mut looked = Instant::now();
     loop {
-        match copy_all(layout, &exec, tails)? {
+        match copy_all(records, &exec, tails)? {
             Progress::Closed => return Ok(None),
             Progress::Some => continue,
             Progress::None if exec.status.is_final() => return Ok(Some(exec)),
@@ -108,10 +105,14 @@ enum Progress {
 }
 
 /// A turn for each stream.
-fn copy_all(layout: &Layout, exec: &Exec, tails: &mut [Tail]) -> Result<Progress> {
+fn copy_all<'r>(
+    records: &'r Records,
+    exec: &Exec,
+    tails: &mut [Tail<'r>],
+) -> Result<Progress> {
     let mut progress = Progress::None;
     for tail in tails {
-        match tail.copy(layout, exec)? {
+        match tail.copy(records, exec)? {
             Progress::Closed => return Ok(Progress::Closed),
             Progress::Some => progress = Progress::Some,
             Progress::None => {}
@@ -121,12 +122,10 @@ fn copy_all(layout: &Layout, exec: &Exec, tails: &mut [Tail]) -> Result<Progress
 }
 
 /// One stream of an exec, and how far it was printed.
-#[derive(Debug)]
-struct Tail {
+struct Tail<'r> {
     stream: Stream,
     place: Place,
-    /// The same file while it grows and after it is moved to its last place.
-    file: Option<File>,
+    output: Option<Box<dyn Read + 'r>>,
     form: Form,
 }
 
@@ -167,20 +166,16 @@ struct Piece<'t> {
     text: &'t str,
 }
 
-impl Tail {
-    fn copy(&mut self, layout: &Layout, exec: &Exec) -> Result<Progress> {
-        if self.file.is_none() {
-            self.file = match layout.stream(&exec.project_id, &exec.exec_id, self.stream) {
-                Ok(file) => Some(file),
-                Err(error) if error.code == Code::NotFound => None,
-                Err(error) => return Err(error),
-            };
+impl<'r> Tail<'r> {
+    fn copy(&mut self, records: &'r Records, exec: &Exec) -> Result<Progress> {
+        if self.output.is_none() {
+            self.output = records.output(exec, self.stream)?;
         }
-        let Some(file) = &mut self.file else {
+        let Some(output) = &mut self.output else {
             return Ok(Progress::None);
         };
         let mut chunk = vec![0; TURN];
-        let length = file.read(&mut chunk).map_err(|error| {
+        let length = output.read(&mut chunk).map_err(|error| {
             Error::new(
                 Code::StoreUnavailable,
                 Stage::Collect,
@@ -239,9 +234,9 @@ fn whole_characters(bytes: &[u8]) -> usize {
     }
 }
 
-fn remark(exec: &Exec, tails: &[Tail]) {
+fn remark(exec: &Exec, tails: &[Tail<'_>]) {
     let id = &exec.exec_id;
-    if exec.status.is_final() && tails.iter().all(|tail| tail.file.is_none()) {
+    if exec.status.is_final() && tails.iter().all(|tail| tail.output.is_none()) {
         let status = exec.status;
         render::note(&format!("`{id}` ended as `{status}` and has no output"));
     }

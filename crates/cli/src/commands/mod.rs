@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod bench;
+pub(crate) mod cancel;
 pub(crate) mod code;
 pub(crate) mod completions;
 pub(crate) mod doctor;
@@ -13,4 +14,7 @@ pub(crate) mod ps;
 pub(crate) mod run;
 #[cfg(test)]
 mod sample;
+pub(crate) mod serve;
+pub(crate) mod settings;
 pub(crate) mod show;
+pub(crate) mod token;

@@ -40,14 +40,23 @@ pub(crate) fn run(global: &Global, args: PsArgs) -> Result<Exit> {
         task_id: args.task,
         limit: usize::from(args.limit),
         cursor: args.cursor,
+        ..ExecFilter::default()
     };
-    let page = match &records {
-        Some(records) => records.store().list(records.space(), &filter)?,
+    let mut page = match &records {
+        Some(records) => records.list(&filter)?,
         None => Page {
             items: Vec::new(),
             next: None,
         },
     };
+    // Those that wait belong to what is going on, before the first of those that run.
+    if let (Some(records), None, false, None) = (&records, args.status, args.all, &filter.cursor) {
+        let waiting = ExecFilter {
+            status: Some(Status::Queued),
+            ..filter
+        };
+        page.items.splice(0..0, records.list(&waiting)?.items);
+    }
     if global.json {
         stdout::json(&page)?;
     } else if global.quiet {
@@ -108,7 +117,7 @@ fn table(listed: &[Listed], now: Timestamp) -> Table<6> {
         let command = one_line(&command_line(&exec.cmd, &exec.args));
         table.push([
             Cell::from(&exec.exec_id.as_str()[..ID_PREFIX + digits]),
-            Cell::toned(tone(exec.status), exec.status.as_str()),
+            Cell::toned(tone(exec.status), &standing(exec)),
             Cell::from(clip(&command, COMMAND_MOST)),
             Cell::from(ending(exec)),
             Cell::from(lasted(exec, *opened_at, now)),
@@ -116,6 +125,13 @@ fn table(listed: &[Listed], now: Timestamp) -> Table<6> {
         ]);
     }
     table
+}
+
+fn standing(exec: &Exec) -> String {
+    match exec.queue_position {
+        Some(before) => format!("{} ({before} before)", exec.status),
+        None => exec.status.to_string(),
+    }
 }
 
 /// How many digits of these ids tell them all apart.
@@ -204,6 +220,15 @@ e_010101010101  failed   sh -c 'echo a long line; exit 3'  3         1.5s      1
 e_030303030303  killed   'ev�il' -c 'echo a long line; e…  signal 9  1.5s      1h
 "
         );
+    }
+
+    #[test]
+    fn one_that_waits_shows_its_place() {
+        let mut waiting = sample::exec(1);
+        waiting.status = Status::Queued;
+        assert_eq!(standing(&waiting), "queued");
+        waiting.queue_position = Some(3);
+        assert_eq!(standing(&waiting), "queued (3 before)");
     }
 
     #[test]

@@ -60,6 +60,7 @@ pub(super) fn exec(number: u8) -> Exec {
         image: None,
         sandbox_id: None,
         status: Status::Failed,
+        queue_position: None,
         exit_code: Some(3),
         signal: None,
         timed_out: false,

@@ -1,7 +1,7 @@
 //! Admit: an opened exec gets its sandbox.
 
 use glovebox_backend::Prepared;
-use glovebox_model::Exec;
+use glovebox_model::{Access, Exec};
 
 use super::obtain::Approved;
 use super::open::Opened;
@@ -13,6 +13,12 @@ pub(crate) struct Lease {
     pub(super) entry: glovebox_store::Opened,
     pub(super) record: Exec,
     pub(super) sandbox: Prepared,
+}
+
+impl Lease {
+    pub(crate) fn sees_workspace(&self) -> bool {
+        self.approved.assessed().profile().workspace != Access::None
+    }
 }
 
 pub(crate) fn admit(opened: Opened, sandbox: Prepared) -> Lease {

@@ -23,6 +23,7 @@ pub(crate) fn collect(exited: Exited, files: &ExecFiles) -> Captured {
         result,
         streams,
         artifacts_cap,
+        stopped,
         remains,
     } = exited;
     let (stdout, stderr) = (streams.stdout.finish(), streams.stderr.finish());
@@ -39,6 +40,9 @@ pub(crate) fn collect(exited: Exited, files: &ExecFiles) -> Captured {
     match result {
         Ok(ended) => apply(&mut record, &ended),
         Err(error) => fail(&mut record, error),
+    }
+    if record.status == Status::Canceled && stopped.is_some() {
+        record.error = stopped.map(|error| error.of_exec(record.exec_id.clone()));
     }
     let collected = match settled {
         Ok(collected) => {

@@ -49,6 +49,13 @@ impl Draft {
         })
     }
 
+    /// Of a call that was taken on before a restart, under the id it had.
+    pub(crate) fn again(call: &Call, project_id: ProjectId, exec_id: ExecId) -> Result<Self> {
+        let mut draft = Self::new(call, project_id)?;
+        draft.exec_id = exec_id;
+        Ok(draft)
+    }
+
     pub(crate) fn argv(&self) -> Vec<ByteString> {
         self.program.argv()
     }
@@ -69,6 +76,7 @@ impl Draft {
             image: self.call.image.clone(),
             sandbox_id: None,
             status,
+            queue_position: None,
             exit_code: None,
             signal: None,
             timed_out: false,

@@ -33,6 +33,8 @@ pub(crate) struct Exited {
     pub(super) result: Result<Ended, Error>,
     pub(super) streams: Streams,
     pub(super) artifacts_cap: u64,
+    /// Why it was canceled, when it was not the caller who did.
+    pub(super) stopped: Option<Error>,
     /// Dropped once the outcome is written: the kernel tidies up meanwhile.
     pub(super) remains: Remains,
 }
@@ -81,6 +83,7 @@ pub(crate) fn run(
         live: io.live,
     };
     let (result, remains) = sandbox.run(order, profile, watched, io.stdin, &mut tee, io.cancel);
+    tee.live.ended();
     record.ended_at = Some(Timestamp::now());
     let artifacts_cap = profile.limits.artifacts_bytes.get();
     Exited {
@@ -89,6 +92,7 @@ pub(crate) fn run(
         result,
         streams: tee.streams,
         artifacts_cap,
+        stopped: io.stopped.and_then(|stopped| stopped()),
         remains,
     }
 }

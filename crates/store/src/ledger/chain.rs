@@ -1,16 +1,17 @@
 //! Appending to the ledger inside one transaction.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt::Write;
 
 use glovebox_model::{ExecId, ReceiptRef, Result, SpaceId};
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::encoding::Hash;
 use super::entry::{Kind, StoredEntry};
 use super::key::{Claim, LedgerKey};
 use crate::failure::{Doing, internal, tampered};
 use crate::hex;
+use crate::sql::{Row, Session, SqlResult, Value, values};
 
 /// Every so many entries a signed checkpoint is kept.
 pub(crate) const CHECKPOINT_EVERY: u64 = 256;
@@ -18,21 +19,16 @@ pub(crate) const CHECKPOINT_EVERY: u64 = 256;
 pub(crate) const ENTRY_COLUMNS: &str =
     "e.space_id, e.seq, e.at, e.kind, e.exec_id, e.ids, e.tags, e.body, e.prev_hash, e.hash";
 
-pub(crate) fn read_entry(row: &Row<'_>) -> rusqlite::Result<StoredEntry> {
-    // Lossy: bytes that are not text were never hashed, so the entry shows as edited.
-    let text = |index: usize| -> rusqlite::Result<String> {
-        let bytes = row.get_ref(index)?.as_bytes()?;
-        Ok(String::from_utf8_lossy(bytes).into_owned())
-    };
+pub(crate) fn read_entry(row: &Row<'_>) -> SqlResult<StoredEntry> {
     Ok(StoredEntry {
-        space: text(0)?,
+        space: row.text(0)?,
         seq: row.get(1)?,
         at_us: row.get(2)?,
-        kind: text(3)?,
-        exec_id: text(4)?,
-        ids: text(5)?,
-        tags: text(6)?,
-        body: text(7)?,
+        kind: row.text(3)?,
+        exec_id: row.text(4)?,
+        ids: row.text(5)?,
+        tags: row.text(6)?,
+        body: row.text(7)?,
         prev_hash: row.get(8)?,
         hash: row.get(9)?,
     })
@@ -61,20 +57,19 @@ pub(crate) struct StoredHead {
 }
 
 impl StoredHead {
-    pub(crate) fn read(connection: &Connection, space: &str) -> rusqlite::Result<Option<Self>> {
-        connection
-            .prepare_cached(
-                "SELECT seq, hash, public_key, signature FROM ledger_heads WHERE space_id = ?1",
-            )?
-            .query_row([space], |row| {
+    pub(crate) fn read(session: &Session, space: &str) -> SqlResult<Option<Self>> {
+        session.row(
+            "SELECT seq, hash, public_key, signature FROM ledger_heads WHERE space_id = ?1",
+            values![space],
+            |row| {
                 Ok(Self {
                     seq: row.get(0)?,
                     hash: row.get(1)?,
                     public_key: row.get(2)?,
                     signature: row.get(3)?,
                 })
-            })
-            .optional()
+            },
+        )
     }
 
     /// `None` unless this key signed it.
@@ -118,7 +113,7 @@ impl Link {
 /// The chains of one transaction. Heads are written once, by [`Chains::finish`].
 #[derive(Debug)]
 pub(crate) struct Chains<'t> {
-    connection: &'t Connection,
+    session: &'t Session,
     key: &'t LedgerKey,
     /// Heads that this process signed or checked before.
     known: &'t HashMap<SpaceId, Head>,
@@ -128,13 +123,13 @@ pub(crate) struct Chains<'t> {
 
 impl<'t> Chains<'t> {
     pub(crate) fn new(
-        connection: &'t Connection,
+        session: &'t Session,
         key: &'t LedgerKey,
         known: &'t HashMap<SpaceId, Head>,
         now: Timestamp,
     ) -> Self {
         Self {
-            connection,
+            session,
             key,
             known,
             heads: HashMap::new(),
@@ -142,8 +137,8 @@ impl<'t> Chains<'t> {
         }
     }
 
-    pub(crate) fn connection(&self) -> &'t Connection {
-        self.connection
+    pub(crate) fn session(&self) -> &'t Session {
+        self.session
     }
 
     /// One time for everything in the transaction.
@@ -198,27 +193,24 @@ impl<'t> Chains<'t> {
 
     /// Signs the heads. Returns them for the next transaction.
     pub(crate) fn finish(self) -> Result<HashMap<SpaceId, Head>> {
-        let mut upsert = self
-            .connection
-            .prepare_cached(
-                "INSERT INTO ledger_heads (space_id, seq, hash, public_key, signature)
-                 VALUES (?1, ?2, ?3, ?4, ?5)
-                 ON CONFLICT (space_id) DO UPDATE SET seq = excluded.seq, hash = excluded.hash,
-                     public_key = excluded.public_key, signature = excluded.signature",
-            )
-            .doing("write the ledger's head")?;
         for (space, head) in &self.heads {
             let signature = self
                 .key
                 .sign(Claim::Head, space.as_str(), head.seq, &head.hash);
-            upsert
-                .execute(params![
-                    space.as_str(),
-                    head.seq.cast_signed(),
-                    head.hash,
-                    self.key.public(),
-                    signature
-                ])
+            self.session
+                .execute(
+                    "INSERT INTO ledger_heads (space_id, seq, hash, public_key, signature)
+                     VALUES (?1, ?2, ?3, ?4, ?5)
+                     ON CONFLICT (space_id) DO UPDATE SET seq = excluded.seq, hash = excluded.hash,
+                         public_key = excluded.public_key, signature = excluded.signature",
+                    values![
+                        space.as_str(),
+                        head.seq.cast_signed(),
+                        &head.hash,
+                        &self.key.public(),
+                        &signature
+                    ],
+                )
                 .doing("write the ledger's head")?;
         }
         Ok(self.heads)
@@ -230,7 +222,7 @@ impl<'t> Chains<'t> {
             return Ok(*head);
         }
         let stored =
-            StoredHead::read(self.connection, space.as_str()).doing("read the ledger's head")?;
+            StoredHead::read(self.session, space.as_str()).doing("read the ledger's head")?;
         let Some(stored) = stored else {
             return self.first_head(space);
         };
@@ -256,10 +248,12 @@ impl<'t> Chains<'t> {
     }
 
     fn first_head(&self, space: &SpaceId) -> Result<Head> {
-        let any: bool = self
-            .connection
-            .prepare_cached("SELECT EXISTS (SELECT 1 FROM ledger_entries WHERE space_id = ?1)")
-            .and_then(|mut exists| exists.query_row([space.as_str()], |row| row.get(0)))
+        let any = self
+            .session
+            .exists(
+                "SELECT EXISTS (SELECT 1 FROM ledger_entries WHERE space_id = ?1)",
+                values![space.as_str()],
+            )
             .doing("read the ledger")?;
         if any {
             return Err(tampered(format!(
@@ -269,44 +263,47 @@ impl<'t> Chains<'t> {
         Ok(NOTHING)
     }
 
-    fn insert(&self, entry: &StoredEntry, terms: &BTreeSet<String>) -> rusqlite::Result<()> {
-        self.connection
-            .prepare_cached(
-                "INSERT INTO ledger_entries (space_id, seq, at, kind, exec_id, ids, tags, body,
-                     prev_hash, hash)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-            )?
-            .execute(params![
-                entry.space,
+    fn insert(&self, entry: &StoredEntry, terms: &BTreeSet<String>) -> SqlResult<()> {
+        self.session.execute(
+            "INSERT INTO ledger_entries (space_id, seq, at, kind, exec_id, ids, tags, body,
+                 prev_hash, hash)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            values![
+                &entry.space,
                 entry.seq,
                 entry.at_us,
-                entry.kind,
-                entry.exec_id,
-                entry.ids,
-                entry.tags,
-                entry.body,
-                entry.prev_hash,
-                entry.hash
-            ])?;
-        let mut insert = self.connection.prepare_cached(
-            "INSERT INTO ledger_terms (space_id, term, at, seq) VALUES (?1, ?2, ?3, ?4)",
+                &entry.kind,
+                &entry.exec_id,
+                &entry.ids,
+                &entry.tags,
+                &entry.body,
+                &entry.prev_hash,
+                &entry.hash
+            ],
         )?;
+        // All in one statement: on a server elsewhere each one is a journey.
+        let mut sql = "INSERT INTO ledger_terms (space_id, term, at, seq) VALUES ".to_owned();
+        let mut values: Vec<Value<'_>> = Vec::with_capacity(3 + terms.len());
+        values.extend_from_slice(values![&entry.space, entry.at_us, entry.seq]);
         for term in terms {
-            insert.execute(params![entry.space, term, entry.at_us, entry.seq])?;
+            let comma = if values.len() > 3 { ", " } else { "" };
+            values.push(self.session.indexed(term).into());
+            // Writing to a string cannot fail.
+            let _ = write!(sql, "{comma}(?1, ?{}, ?2, ?3)", values.len());
         }
+        self.session.execute(&sql, &values)?;
         Ok(())
     }
 
-    fn keep_checkpoint(&self, space: &str, head: Head) -> rusqlite::Result<()> {
+    fn keep_checkpoint(&self, space: &str, head: Head) -> SqlResult<()> {
         let signature = self
             .key
             .sign(Claim::Checkpoint, space, head.seq, &head.hash);
-        self.connection
-            .prepare_cached(
-                "INSERT INTO ledger_checkpoints (space_id, seq, hash, signature)
-                 VALUES (?1, ?2, ?3, ?4)",
-            )?
-            .execute(params![space, head.seq.cast_signed(), head.hash, signature])?;
+        self.session.execute(
+            "INSERT INTO ledger_checkpoints (space_id, seq, hash, signature)
+             VALUES (?1, ?2, ?3, ?4)",
+            values![space, head.seq.cast_signed(), &head.hash, &signature],
+        )?;
         Ok(())
     }
 }

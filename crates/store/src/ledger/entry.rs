@@ -18,25 +18,38 @@ const DOMAIN: &str = "glovebox-ledger-entry-v1";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Something is about to start.
+    /// Something is about to start, or to wait for its turn.
     Planned,
+    /// What waited for its turn is about to start.
+    Started,
     /// It ended.
     Outcome,
     /// It was not started.
     Refused,
     /// The process that ran it is gone; somebody else closed it.
     Recovered,
+    /// Something was done to the server itself, or by it.
+    Administered,
 }
 
 impl Kind {
-    pub const ALL: [Self; 4] = [Self::Planned, Self::Outcome, Self::Refused, Self::Recovered];
+    pub const ALL: [Self; 6] = [
+        Self::Planned,
+        Self::Started,
+        Self::Outcome,
+        Self::Refused,
+        Self::Recovered,
+        Self::Administered,
+    ];
 
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Planned => "planned",
+            Self::Started => "started",
             Self::Outcome => "outcome",
             Self::Refused => "refused",
             Self::Recovered => "recovered",
+            Self::Administered => "administered",
         }
     }
 
@@ -52,7 +65,7 @@ impl fmt::Display for Kind {
 }
 
 /// An entry as people and programs see it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     pub space_id: SpaceId,
     pub seq: u64,

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 use glovebox_model::{Code, Error, Result, SpaceId, Stage};
-use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -13,10 +12,14 @@ use super::key::{Checkpoint, LedgerKey};
 use super::ocsf;
 use crate::failure::{Doing, at, tampered};
 use crate::hex;
+use crate::sql::{Session, values};
 use crate::store::Store;
 
 pub(crate) const FORMAT: &str = "glovebox-ledger";
 pub(crate) const VERSION: u32 = 1;
+
+/// Entries that are in memory at the same time.
+const AT_ONCE: usize = 500;
 
 /// How a ledger is written out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +27,7 @@ pub enum ExportFormat {
     /// One JSON object per line: a header, every entry, and a signed checkpoint of the last.
     /// [`verify_export`](crate::verify_export) verifies it without the database.
     Jsonl,
-    /// One OCSF Process Activity event per line.
+    /// One OCSF event per line.
     Ocsf,
 }
 
@@ -88,14 +91,14 @@ impl Store {
         format: ExportFormat,
         out: &mut dyn Write,
     ) -> Result<u64> {
-        self.read(|connection| match format {
+        self.read(|session| match format {
             ExportFormat::Jsonl => {
-                let key = self.key(connection)?;
-                export_jsonl(connection, space, key, out)
+                let key = self.key(session)?;
+                export_jsonl(session, space, key, out)
             }
             ExportFormat::Ocsf => {
                 let mut count = 0;
-                each_entry(connection, space, |entry| {
+                each_entry(session, space, |entry| {
                     count += 1;
                     write_line(out, &ocsf::event(&entry.into_entry()?))
                 })?;
@@ -108,7 +111,7 @@ impl Store {
 }
 
 fn export_jsonl(
-    connection: &Connection,
+    session: &Session,
     space: &SpaceId,
     key: &LedgerKey,
     out: &mut dyn Write,
@@ -122,14 +125,14 @@ fn export_jsonl(
     write_line(out, &Line::Header(header))?;
     let mut count = 0;
     let mut last = (0, vec![0; 32]);
-    each_entry(connection, space, |entry| {
+    each_entry(session, space, |entry| {
         count += 1;
         write_line(out, &Line::Entry(ExportedEntry::new(&entry)?))?;
         last = (entry.seq, entry.hash);
         Ok(())
     })?;
     // What is signed here is believed elsewhere, so only a head that is ours is vouched for.
-    let head = StoredHead::read(connection, space.as_str()).doing("read the ledger's head")?;
+    let head = StoredHead::read(session, space.as_str()).doing("read the ledger's head")?;
     let (seq, hash) = match head {
         None if count == 0 => (0, [0; 32]),
         None => return Err(tampered("the ledger has entries and no signed head")),
@@ -149,21 +152,30 @@ fn export_jsonl(
 }
 
 fn each_entry(
-    connection: &Connection,
+    session: &Session,
     space: &SpaceId,
     mut each: impl FnMut(StoredEntry) -> Result<()>,
 ) -> Result<()> {
-    let what = "read the ledger";
-    let mut select = connection
-        .prepare_cached(&format!(
-            "SELECT {ENTRY_COLUMNS} FROM ledger_entries e WHERE e.space_id = ?1 ORDER BY e.seq"
-        ))
-        .doing(what)?;
-    let mut rows = select.query([space.as_str()]).doing(what)?;
-    while let Some(row) = rows.next().doing(what)? {
-        each(read_entry(row).doing(what)?)?;
+    let mut after = i64::MIN;
+    loop {
+        let entries = session
+            .rows(
+                &format!(
+                    "SELECT {ENTRY_COLUMNS} FROM ledger_entries e
+                     WHERE e.space_id = ?1 AND e.seq > ?2 ORDER BY e.seq LIMIT {AT_ONCE}"
+                ),
+                values![space.as_str(), after],
+                read_entry,
+            )
+            .doing("read the ledger")?;
+        let Some(last) = entries.last() else {
+            return Ok(());
+        };
+        after = last.seq;
+        for entry in entries {
+            each(entry)?;
+        }
     }
-    Ok(())
 }
 
 fn write_line(out: &mut dyn Write, line: &impl Serialize) -> Result<()> {

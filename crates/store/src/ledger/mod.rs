@@ -10,6 +10,7 @@ mod ocsf;
 mod offline;
 mod query;
 mod verify;
+mod vouch;
 mod walk;
 
 pub use entry::{Entry, Kind};

@@ -1,32 +1,65 @@
-//! Entries as OCSF 1.4 events of the class Process Activity (1007): what is planned or refused is a
-//! launch, what ended is a termination. What OCSF has no name for is in `unmapped`.
+//! Entries as OCSF 1.4 events. About execs they are of the class Process Activity (1007): what is
+//! planned, started or refused is a launch, what ended is a termination. About the server they are
+//! of the class API Activity (6003). What OCSF has no name for is in `unmapped`.
 
 use serde_json::{Map, Value, json};
 
 use super::entry::{Entry, Kind};
 
 const OCSF_VERSION: &str = "1.4.0";
-const CLASS: u64 = 1007;
+
+struct Class {
+    category: u64,
+    category_name: &'static str,
+    uid: u64,
+    name: &'static str,
+    activity: u64,
+    activity_name: &'static str,
+}
+
+fn class(kind: Kind) -> Class {
+    let (activity, activity_name) = match kind {
+        Kind::Planned | Kind::Started | Kind::Refused => (1, "Launch"),
+        Kind::Outcome | Kind::Recovered => (2, "Terminate"),
+        Kind::Administered => {
+            return Class {
+                category: 6,
+                category_name: "Application Activity",
+                uid: 6003,
+                name: "API Activity",
+                activity: 99,
+                activity_name: "Other",
+            };
+        }
+    };
+    Class {
+        category: 1,
+        category_name: "System Activity",
+        uid: 1007,
+        name: "Process Activity",
+        activity,
+        activity_name,
+    }
+}
 
 pub(crate) fn event(entry: &Entry) -> Value {
-    let (activity, activity_name) = match entry.kind {
-        Kind::Planned | Kind::Refused => (1, "Launch"),
-        Kind::Outcome | Kind::Recovered => (2, "Terminate"),
-    };
+    let class = class(entry.kind);
     let (disposition, disposition_name) = match entry.kind {
         Kind::Refused => (2, "Blocked"),
-        Kind::Planned | Kind::Outcome | Kind::Recovered => (1, "Allowed"),
+        Kind::Planned | Kind::Started | Kind::Outcome | Kind::Recovered | Kind::Administered => {
+            (1, "Allowed")
+        }
     };
     let (status, status_name) = status(entry);
     let (severity, severity_name) = severity(entry);
     let mut event = json!({
-        "category_uid": 1,
-        "category_name": "System Activity",
-        "class_uid": CLASS,
-        "class_name": "Process Activity",
-        "activity_id": activity,
-        "activity_name": activity_name,
-        "type_uid": CLASS * 100 + activity,
+        "category_uid": class.category,
+        "category_name": class.category_name,
+        "class_uid": class.uid,
+        "class_name": class.name,
+        "activity_id": class.activity,
+        "activity_name": class.activity_name,
+        "type_uid": class.uid * 100 + class.activity,
         "time": entry.at.as_millisecond(),
         "severity_id": severity,
         "severity": severity_name,
@@ -54,7 +87,9 @@ pub(crate) fn event(entry: &Entry) -> Value {
             "user": { "uid": entry.ids.get("user_id") },
             "session": { "uid": entry.ids.get("session_id") },
             "app_uid": entry.ids.get("agent_id"),
+            "invoked_by": entry.body["by"]["name"],
         },
+        "api": { "operation": entry.body["event"] },
         "process": { "uid": entry.exec_id, "name": entry.body["cmd"] },
         "exit_code": entry.body["exit_code"],
         "duration": entry.body["duration_ms"],
@@ -72,7 +107,8 @@ pub(crate) fn event(entry: &Entry) -> Value {
 
 fn status(entry: &Entry) -> (u8, &'static str) {
     match (entry.kind, entry.body["status"].as_str()) {
-        (Kind::Planned, _) | (Kind::Outcome, Some("succeeded")) => (1, "Success"),
+        (Kind::Planned | Kind::Started | Kind::Administered, _)
+        | (Kind::Outcome, Some("succeeded")) => (1, "Success"),
         (Kind::Recovered, _) => (0, "Unknown"),
         (Kind::Outcome | Kind::Refused, _) => (2, "Failure"),
     }

@@ -2,13 +2,12 @@
 
 use glovebox_model::{ExecId, Result, SpaceId};
 use jiff::Timestamp;
-use rusqlite::types::Value;
-use rusqlite::{params, params_from_iter};
 
 use super::chain::{ENTRY_COLUMNS, read_entry};
 use super::entry::{Entry, Kind, StoredEntry, term};
 use crate::failure::Doing;
 use crate::page::{Page, bad_cursor, page_size, sql_limit};
+use crate::sql::{Session, Value, values};
 use crate::store::Store;
 
 /// Which entries to find: those that match everything that is set.
@@ -70,11 +69,15 @@ impl EntryFilter {
         Ok(place.min((until, 0)))
     }
 
-    fn query(&self, space: &SpaceId) -> Result<(String, Vec<Value>)> {
+    pub(crate) fn query<'v>(
+        &self,
+        session: &Session,
+        space: &'v SpaceId,
+    ) -> Result<(String, Vec<Value<'v>>)> {
         let terms = self.terms();
         let (end_at, end_seq) = self.end()?;
         let mut values = vec![
-            Value::from(space.as_str().to_owned()),
+            Value::from(space.as_str()),
             Value::from(end_at),
             Value::from(end_seq),
             Value::from(self.since.map_or(i64::MIN, round_up)),
@@ -85,14 +88,14 @@ impl EntryFilter {
         if terms.is_empty() {
             sql.push_str("ledger_entries e WHERE e.space_id = ?1");
         } else {
-            // CROSS: in this order, along the index.
+            // CROSS: to SQLite that means in this order, along the index.
             sql.push_str(
                 "ledger_terms t CROSS JOIN ledger_entries e
-                 ON e.space_id = t.space_id AND e.seq = t.seq WHERE t.space_id = ?1",
+                 WHERE e.space_id = t.space_id AND e.seq = t.seq AND t.space_id = ?1",
             );
         }
         for (index, term) in terms.into_iter().enumerate() {
-            values.push(Value::from(term));
+            values.push(Value::from(session.indexed(&term).into_owned()));
             let parameter = values.len();
             sql.push_str(&if index == 0 {
                 format!(" AND t.term = ?{parameter}")
@@ -122,16 +125,16 @@ impl Store {
     /// The last entries of a ledger, oldest first.
     pub fn tail(&self, space: &SpaceId, limit: usize) -> Result<Vec<Entry>> {
         let limit = i64::try_from(page_size(limit)).unwrap_or(i64::MAX);
-        self.read(|connection| {
-            let entries: Vec<StoredEntry> = connection
-                .prepare_cached(&format!(
-                    "SELECT {ENTRY_COLUMNS} FROM ledger_entries e
-                     WHERE e.space_id = ?1 ORDER BY e.seq DESC LIMIT ?2"
-                ))
-                .and_then(|mut tail| {
-                    tail.query_map(params![space.as_str(), limit], read_entry)?
-                        .collect()
-                })
+        self.read(|session| {
+            let entries = session
+                .rows(
+                    &format!(
+                        "SELECT {ENTRY_COLUMNS} FROM ledger_entries e
+                         WHERE e.space_id = ?1 ORDER BY e.seq DESC LIMIT ?2"
+                    ),
+                    values![space.as_str(), limit],
+                    read_entry,
+                )
                 .doing("read the ledger")?;
             entries
                 .into_iter()
@@ -144,101 +147,15 @@ impl Store {
     /// Newest first by time. Clocks are set back now and then, so this is not always the order of
     /// the chain.
     pub fn query(&self, space: &SpaceId, filter: &EntryFilter) -> Result<Page<Entry>> {
-        let (sql, values) = filter.query(space)?;
-        self.read(|connection| {
-            let entries: Vec<StoredEntry> = connection
-                .prepare_cached(&sql)
-                .and_then(|mut find| {
-                    find.query_map(params_from_iter(values), read_entry)?
-                        .collect()
-                })
+        self.read(|session| {
+            let (sql, values) = filter.query(session, space)?;
+            let entries = session
+                .rows(&sql, &values, read_entry)
                 .doing("query the ledger")?;
             Page::cut(entries, page_size(filter.limit), |entry| {
                 format!("{}.{}", entry.at_us, entry.seq)
             })
             .try_map(StoredEntry::into_entry)
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::state_dir::StateDir;
-
-    const FILL: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000)
-        INSERT INTO ledger_entries SELECT 'local', i, i * 1000, 'planned', '', '{}', '[]', '{}', x'00', x'00'
-        FROM n;
-        INSERT INTO ledger_terms SELECT space_id, 'kind=planned', at, seq FROM ledger_entries;
-        INSERT INTO ledger_terms SELECT space_id, format('task_id=t%d', seq / 10), at, seq
-        FROM ledger_entries;";
-
-    #[test]
-    fn every_query_walks_an_index_and_sorts_nothing() {
-        let dir = tempfile::tempdir().unwrap();
-        let state = StateDir::open(dir.path()).unwrap();
-        let store = Store::open(&state).unwrap();
-        let connection = rusqlite::Connection::open(state.database()).unwrap();
-        connection.execute_batch(FILL).unwrap();
-        let any = EntryFilter::default;
-        let time = |us| Some(Timestamp::from_microsecond(us).unwrap());
-        let task_id = Some("t7".to_owned());
-        let kind = Some(Kind::Planned);
-        let filters = [
-            any(),
-            EntryFilter {
-                since: time(5),
-                until: time(900_000),
-                ..any()
-            },
-            EntryFilter {
-                kind,
-                until: time(900_000),
-                ..any()
-            },
-            EntryFilter {
-                kind,
-                task_id,
-                since: time(5),
-                ..any()
-            },
-            EntryFilter {
-                cursor: Some("9000000.9000".to_owned()),
-                kind,
-                ..any()
-            },
-        ];
-        for filter in filters {
-            let (sql, values) = filter.query(&SpaceId::local()).unwrap();
-            let plan: Vec<String> = connection
-                .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
-                .unwrap()
-                .query_map(params_from_iter(values), |row| row.get(3))
-                .unwrap()
-                .collect::<rusqlite::Result<_>>()
-                .unwrap();
-            let plan = plan.join("\n");
-            assert!(
-                !plan.contains("SCAN") && !plan.contains("TEMP"),
-                "{filter:?}: {plan}"
-            );
-            let walked = if filter.terms().is_empty() {
-                "entries_by_time"
-            } else {
-                "PRIMARY KEY"
-            };
-            assert!(plan.contains(walked), "{filter:?}: {plan}");
-            assert!(
-                plan.contains("(at,seq)<(?,?)"),
-                "the place is looked up: {filter:?}: {plan}"
-            );
-            assert!(
-                !store
-                    .query(&SpaceId::local(), &filter)
-                    .unwrap()
-                    .items
-                    .is_empty()
-            );
-        }
     }
 }

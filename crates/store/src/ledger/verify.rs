@@ -2,42 +2,20 @@
 //! vouches for, and the index that queries rely on.
 
 use glovebox_model::{Result, SpaceId, Stage};
-use rusqlite::{Connection, Row, params};
-use serde_json::Value;
 
 use super::chain::{CHECKPOINT_EVERY, ENTRY_COLUMNS, StoredHead, read_entry};
-use super::encoding::sha256;
-use super::entry::{Kind, StoredEntry};
+use super::entry::StoredEntry;
 use super::key::{Claim, PublicKey};
+use super::vouch::{VouchedRow, Vouching};
 use super::walk::{Expectations, Verification, Walk};
 use crate::failure::{Doing, at};
-use crate::hex;
+use crate::sql::{Row, Session, SqlResult, Value, values};
 use crate::store::Store;
-use crate::summary::{OWNER, RECORD_DIGEST};
 
-/// The row that an entry is about, as far as the ledger vouches for it.
-struct VouchedRow {
-    owner: String,
-    opened_seq: i64,
-    closed_seq: Option<i64>,
-    closed_hash: Option<Vec<u8>>,
-    record: Vec<u8>,
-}
-
-impl VouchedRow {
-    fn read(row: &Row<'_>) -> rusqlite::Result<Option<Self>> {
-        let Some(opened_seq) = row.get(10)? else {
-            return Ok(None);
-        };
-        Ok(Some(Self {
-            opened_seq,
-            closed_seq: row.get(11)?,
-            closed_hash: row.get(12)?,
-            owner: row.get(13)?,
-            record: row.get_ref(14)?.as_bytes()?.to_vec(),
-        }))
-    }
-}
+/// Rows that are in memory at the same time.
+const AT_ONCE: usize = 500;
+/// Terms that are looked for in one statement.
+const TERMS_AT_ONCE: usize = 250;
 
 impl Store {
     /// Looks at every entry. An error means that it could not be looked at; what is wrong with the
@@ -45,13 +23,13 @@ impl Store {
     pub fn verify(&self, space: &SpaceId, expectations: &Expectations) -> Result<Verification> {
         let verify = || {
             let key = self.existing_key()?.map(|key| key.public());
-            self.read(|connection| {
+            self.read(|session| {
                 let mut walk = Walk::new(space.as_str(), expectations);
-                let terms = walk_entries(connection, space, &mut walk)?;
-                check_terms(connection, space, terms, &mut walk)?;
-                check_strangers(connection, space, &mut walk)?;
-                check_head(connection, space, key.as_ref(), &mut walk)?;
-                check_checkpoints(connection, space, key.as_ref(), &mut walk)?;
+                let terms = walk_entries(session, space, &mut walk)?;
+                check_terms(session, space, terms, &mut walk)?;
+                check_strangers(session, space, &mut walk)?;
+                check_head(session, space, key.as_ref(), &mut walk)?;
+                check_checkpoints(session, space, key.as_ref(), &mut walk)?;
                 Ok(walk.finish())
             })
         };
@@ -60,150 +38,167 @@ impl Store {
 }
 
 /// Returns how many terms the entries have.
-fn walk_entries(connection: &Connection, space: &SpaceId, walk: &mut Walk<'_>) -> Result<u64> {
-    let what = "read the ledger";
-    let mut select = connection
-        .prepare_cached(&format!(
-            "SELECT {ENTRY_COLUMNS}, x.opened_seq, x.closed_seq, x.closed_hash, x.owner_id, x.record
-             FROM ledger_entries e
-             LEFT JOIN sandbox_execs x ON x.space_id = e.space_id AND x.exec_id = e.exec_id
-             WHERE e.space_id = ?1 ORDER BY e.seq"
-        ))
-        .doing(what)?;
-    let mut indexed = connection
-        .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM ledger_terms
-             WHERE space_id = ?1 AND term = ?2 AND at = ?3 AND seq = ?4)",
-        )
-        .doing(what)?;
-    let mut rows = select.query([space.as_str()]).doing(what)?;
-    let mut terms = 0;
-    while let Some(row) = rows.next().doing(what)? {
-        let entry = read_entry(row).doing(what)?;
-        walk.entry(&entry);
-        check_row(&entry, VouchedRow::read(row).doing(what)?, walk);
-        for term in entry.terms().unwrap_or_default() {
-            terms += 1;
-            let found: bool = indexed
-                .query_row(params![entry.space, term, entry.at_us, entry.seq], |row| {
-                    row.get(0)
-                })
-                .doing(what)?;
-            if !found {
-                walk.problem_here("entry is missing from the index: queries do not find it");
-            }
+fn walk_entries(session: &Session, space: &SpaceId, walk: &mut Walk<'_>) -> Result<u64> {
+    let sql = format!(
+        "SELECT {ENTRY_COLUMNS}, {}
+         FROM ledger_entries e
+         LEFT JOIN sandbox_execs x ON x.space_id = e.space_id AND x.exec_id = e.exec_id
+         WHERE e.space_id = ?1 AND e.seq > ?2 ORDER BY e.seq LIMIT {AT_ONCE}",
+        VouchedRow::columns(session)
+    );
+    let mut vouching = Vouching::default();
+    let (mut after, mut terms) = (i64::MIN, 0);
+    loop {
+        let rows = session
+            .rows(&sql, values![space.as_str(), after], |row| {
+                Ok((read_entry(row)?, VouchedRow::read(session, row, 10)?))
+            })
+            .doing("read the ledger")?;
+        let Some((last, _)) = rows.last() else { break };
+        after = last.seq;
+        let mut entries = Vec::with_capacity(rows.len());
+        for (entry, row) in rows {
+            walk.entry(&entry);
+            vouching.entry(&entry, row, walk);
+            entries.push(entry);
         }
+        terms += check_indexed(session, &entries, walk)?;
     }
+    vouching.finish(walk);
     Ok(terms)
 }
 
-fn check_row(entry: &StoredEntry, row: Option<VouchedRow>, walk: &mut Walk<'_>) {
-    if entry.exec_id.is_empty() {
-        return;
+/// Whether each entry is found by all of its terms; returns how many there are.
+fn check_indexed(session: &Session, entries: &[StoredEntry], walk: &mut Walk<'_>) -> Result<u64> {
+    let terms: Vec<(String, &StoredEntry)> = entries
+        .iter()
+        .flat_map(|entry| {
+            let terms = entry.terms().unwrap_or_default();
+            terms.into_iter().map(move |term| (term, entry))
+        })
+        .collect();
+    for some in terms.chunks(TERMS_AT_ONCE) {
+        let mut places = Vec::with_capacity(some.len());
+        let mut values = vec![Value::from(&some[0].1.space)];
+        for (term, entry) in some {
+            let next = values.len();
+            values.extend_from_slice(values![session.indexed(term), entry.at_us, entry.seq]);
+            places.push(format!(
+                "(CAST(?{} AS TEXT), CAST(?{} AS BIGINT), CAST(?{} AS BIGINT))",
+                next + 1,
+                next + 2,
+                next + 3
+            ));
+        }
+        // Both databases call the columns of a list of values so.
+        let sql = format!(
+            "SELECT v.column3 FROM (VALUES {}) v WHERE NOT EXISTS (
+                 SELECT 1 FROM ledger_terms t WHERE t.space_id = ?1 AND t.term = v.column1
+                 AND t.at = v.column2 AND t.seq = v.column3)",
+            places.join(", ")
+        );
+        let missing: Vec<i64> = session
+            .rows(&sql, &values, |row| row.get(0))
+            .doing("read the ledger's index")?;
+        for seq in missing {
+            walk.problem(
+                Some(seq.unsigned_abs()),
+                "entry is missing from the index: queries do not find it",
+            );
+        }
     }
-    let id = &entry.exec_id;
-    let Some(row) = row else {
-        walk.problem_here(format!("the row of exec `{id}` is missing"));
-        return;
-    };
-    let Some(kind) = Kind::parse(&entry.kind) else {
-        walk.problem_here(format!("entry has the unknown kind `{}`", entry.kind));
-        return;
-    };
-    let body: Value = serde_json::from_str(&entry.body).unwrap_or_default();
-    let opens = matches!(kind, Kind::Planned | Kind::Refused);
-    let closes = matches!(kind, Kind::Outcome | Kind::Recovered | Kind::Refused);
-    if opens && row.opened_seq != entry.seq {
-        walk.problem_here(format!(
-            "the row of exec `{id}` names another opening entry"
-        ));
-    }
-    if opens && body.get(OWNER).and_then(Value::as_str) != Some(&row.owner) {
-        walk.problem_here(format!("the row of exec `{id}` names another owner"));
-    }
-    if closes && (row.closed_seq, row.closed_hash) != (Some(entry.seq), Some(entry.hash.clone())) {
-        walk.problem_here(format!(
-            "the row of exec `{id}` names another closing entry"
-        ));
-    }
-    let vouches = closes || row.closed_seq.is_none();
-    let digest = hex::encode(&sha256(&row.record));
-    if vouches && body.get(RECORD_DIGEST).and_then(Value::as_str) != Some(&digest) {
-        walk.problem_here(format!("the record of exec `{id}` was edited"));
-    }
+    Ok(terms.len() as u64)
 }
 
 fn check_terms(
-    connection: &Connection,
+    session: &Session,
     space: &SpaceId,
     expected: u64,
     walk: &mut Walk<'_>,
 ) -> Result<()> {
-    let count: i64 = connection
-        .query_row(
+    let count: Option<i64> = session
+        .row(
             "SELECT count(*) FROM ledger_terms WHERE space_id = ?1",
-            [space.as_str()],
+            values![space.as_str()],
             |row| row.get(0),
         )
         .doing("read the ledger's index")?;
-    if count.unsigned_abs() > expected {
+    if count.unwrap_or_default().unsigned_abs() > expected {
         walk.problem(None, "the index names properties that no entry has");
     }
     Ok(())
 }
 
+/// A row, and the entries that stand where it says that it was opened and closed.
+struct Placed {
+    exec_id: String,
+    opened: i64,
+    opener: Option<String>,
+    closed: Option<i64>,
+    closer: Option<String>,
+}
+
+impl Placed {
+    fn read(row: &Row<'_>) -> SqlResult<Self> {
+        Ok(Self {
+            exec_id: row.get(0)?,
+            opened: row.get(1)?,
+            opener: row.get(2)?,
+            closed: row.get(3)?,
+            closer: row.get(4)?,
+        })
+    }
+}
+
 /// Rows that no entry opened, or that claim an end which no entry is.
-fn check_strangers(connection: &Connection, space: &SpaceId, walk: &mut Walk<'_>) -> Result<()> {
-    let what = "read the execs";
-    let mut select = connection
-        .prepare_cached(
-            "SELECT x.exec_id, x.opened_seq,
-                 (SELECT e.exec_id FROM ledger_entries e
-                  WHERE e.space_id = x.space_id AND e.seq = x.opened_seq),
-                 x.closed_seq,
-                 (SELECT e.exec_id FROM ledger_entries e
-                  WHERE e.space_id = x.space_id AND e.seq = x.closed_seq)
-             FROM sandbox_execs x WHERE x.space_id = ?1 ORDER BY x.opened_seq",
-        )
-        .doing(what)?;
-    let mut rows = select.query([space.as_str()]).doing(what)?;
-    while let Some(row) = rows.next().doing(what)? {
-        let parts = || -> rusqlite::Result<_> {
-            Ok((
-                row.get::<_, String>(0)?,
-                (row.get::<_, i64>(1)?, row.get::<_, Option<String>>(2)?),
-                (
-                    row.get::<_, Option<i64>>(3)?,
-                    row.get::<_, Option<String>>(4)?,
+fn check_strangers(session: &Session, space: &SpaceId, walk: &mut Walk<'_>) -> Result<()> {
+    let mut after = i64::MIN;
+    loop {
+        let rows = session
+            .rows(
+                &format!(
+                    "SELECT x.exec_id, x.opened_seq, o.exec_id, x.closed_seq, c.exec_id
+                     FROM sandbox_execs x
+                     LEFT JOIN ledger_entries o ON o.space_id = x.space_id AND o.seq = x.opened_seq
+                     LEFT JOIN ledger_entries c ON c.space_id = x.space_id AND c.seq = x.closed_seq
+                     WHERE x.space_id = ?1 AND x.opened_seq > ?2
+                     ORDER BY x.opened_seq LIMIT {AT_ONCE}"
                 ),
-            ))
+                values![space.as_str(), after],
+                Placed::read,
+            )
+            .doing("read the execs")?;
+        let Some(last) = rows.last() else {
+            return Ok(());
         };
-        let (id, (opened, opener), (closed, closer)) = parts().doing(what)?;
-        if opener.as_ref() != Some(&id) {
-            walk.problem(
-                Some(opened.unsigned_abs()),
-                format!("exec `{id}` has a row, and no entry opened it"),
-            );
-        }
-        if let Some(closed) = closed
-            && closer.as_ref() != Some(&id)
-        {
-            walk.problem(
-                Some(closed.unsigned_abs()),
-                format!("exec `{id}` is closed, and no entry closed it"),
-            );
+        after = last.opened;
+        for row in rows {
+            let id = row.exec_id;
+            if row.opener.as_ref() != Some(&id) {
+                walk.problem(
+                    Some(row.opened.unsigned_abs()),
+                    format!("exec `{id}` has a row, and no entry opened it"),
+                );
+            }
+            if let Some(closed) = row.closed
+                && row.closer.as_ref() != Some(&id)
+            {
+                walk.problem(
+                    Some(closed.unsigned_abs()),
+                    format!("exec `{id}` is closed, and no entry closed it"),
+                );
+            }
         }
     }
-    Ok(())
 }
 
 fn check_head(
-    connection: &Connection,
+    session: &Session,
     space: &SpaceId,
     key: Option<&PublicKey>,
     walk: &mut Walk<'_>,
 ) -> Result<()> {
-    let stored = StoredHead::read(connection, space.as_str()).doing("read the ledger's head")?;
+    let stored = StoredHead::read(session, space.as_str()).doing("read the ledger's head")?;
     let (last_seq, last_hash) = walk.last();
     let Some(stored) = stored else {
         if last_seq != 0 {
@@ -245,7 +240,7 @@ struct StoredCheckpoint {
 }
 
 impl StoredCheckpoint {
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+    fn read(row: &Row<'_>) -> SqlResult<Self> {
         Ok(Self {
             seq: row.get(0)?,
             hash: row.get(1)?,
@@ -256,28 +251,28 @@ impl StoredCheckpoint {
 }
 
 fn check_checkpoints(
-    connection: &Connection,
+    session: &Session,
     space: &SpaceId,
     key: Option<&PublicKey>,
     walk: &mut Walk<'_>,
 ) -> Result<()> {
-    let what = "read the ledger's checkpoints";
-    let mut select = connection
-        .prepare_cached(
+    let checkpoints = session
+        .rows(
             "SELECT c.seq, c.hash, c.signature, e.hash FROM ledger_checkpoints c
              LEFT JOIN ledger_entries e ON e.space_id = c.space_id AND e.seq = c.seq
              WHERE c.space_id = ?1 ORDER BY c.seq",
+            values![space.as_str()],
+            StoredCheckpoint::read,
         )
-        .doing(what)?;
-    let mut rows = select.query([space.as_str()]).doing(what)?;
+        .doing("read the ledger's checkpoints")?;
     let mut due = CHECKPOINT_EVERY;
-    while let Some(row) = rows.next().doing(what)? {
+    for checkpoint in checkpoints {
         let StoredCheckpoint {
             seq,
             hash,
             signature,
             entry_hash,
-        } = StoredCheckpoint::read(row).doing(what)?;
+        } = checkpoint;
         let seq = seq.unsigned_abs();
         while due < seq {
             walk.problem(Some(due), "the checkpoint is missing");

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use glovebox_model::{Code, Error, ReceiptRef, Result, Stage};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::entry::StoredEntry;
 use super::key::Checkpoint;
@@ -45,14 +45,14 @@ pub fn parse_receipt(text: &str) -> Result<ReceiptRef> {
 }
 
 /// Something that is not as it was written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     /// The entry it is about; `None` when it is about the ledger as a whole.
     pub seq: Option<u64>,
     pub what: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verification {
     /// How many entries were seen.
     pub entries: u64,

@@ -87,6 +87,10 @@ impl ExecFiles {
         }
     }
 
+    pub fn exec(&self) -> &ExecId {
+        &self.exec
+    }
+
     /// What the sandbox gets at `/workspace/artifacts`.
     pub fn artifacts(&self) -> &Dir {
         &self.artifacts

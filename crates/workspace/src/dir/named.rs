@@ -42,6 +42,13 @@ impl Dir {
             .map(File::from)
     }
 
+    /// A file of ours that is there already, to be written further.
+    pub(crate) fn append_name(&self, name: &str) -> FsResult<File> {
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        self.open_bytes("open", name.as_bytes(), flags, Mode::empty())
+            .map(File::from)
+    }
+
     /// A regular file and nothing else: not through a link either.
     pub(crate) fn open_file_name(&self, name: &str) -> FsResult<File> {
         let fault = |kind| FsError::new("read", name.as_bytes(), kind);

@@ -99,6 +99,7 @@ fn record() -> Exec {
         image: None,
         sandbox_id: None,
         status: Status::Succeeded,
+        queue_position: None,
         exit_code: Some(0),
         signal: None,
         timed_out: false,

@@ -15,7 +15,6 @@ use crate::render;
 
 pub(crate) fn run(global: &Global, args: ExportArgs) -> Result<Exit> {
     let records = Context::new(global).some_records()?;
-    let (store, space) = (records.store(), records.space());
     let format = args.format.into();
     match args.output.filter(|path| path != Path::new("-")) {
         None => {
@@ -23,7 +22,7 @@ pub(crate) fn run(global: &Global, args: ExportArgs) -> Result<Exit> {
                 out: BufWriter::new(io::stdout().lock()),
                 gone: false,
             };
-            match store.export(space, format, &mut out) {
+            match records.export(format, &mut out) {
                 Err(_) if out.gone => {}
                 exported => {
                     exported?;
@@ -32,7 +31,7 @@ pub(crate) fn run(global: &Global, args: ExportArgs) -> Result<Exit> {
         }
         Some(path) => {
             let mut target = Target::open(&path)?;
-            let entries = store.export(space, format, target.writer())?;
+            let entries = records.export(format, target.writer())?;
             target.finish(&path)?;
             if !global.quiet && !global.json {
                 let entries = count(entries, "entry", "entries");

@@ -14,7 +14,7 @@ const COMMAND_MOST: usize = 40;
 
 pub(super) fn header(paint: Paint) -> String {
     let line = format!(
-        "{:>6}  {:<20}  {:<9}  {:<ID$}  {}",
+        "{:>6}  {:<20}  {:<12}  {:<ID$}  {}",
         "SEQ", "TIME", "KIND", "EXEC", "WHAT"
     );
     paint.apply(Tone::Heading, &line) + "\n"
@@ -22,7 +22,7 @@ pub(super) fn header(paint: Paint) -> String {
 
 pub(super) fn line(entry: &Entry, paint: Paint) -> String {
     let exec = entry.exec_id.as_ref().map_or("-", |id| &id.as_str()[..ID]);
-    let kind = paint.apply(tone(entry), &format!("{:<9}", entry.kind.as_str()));
+    let kind = paint.apply(tone(entry), &format!("{:<12}", entry.kind.as_str()));
     let at = time(entry.at);
     let what = one_line(&what(entry));
     format!("{:>6}  {at:<20}  {kind}  {exec:<ID$}  {what}\n", entry.seq)
@@ -30,7 +30,7 @@ pub(super) fn line(entry: &Entry, paint: Paint) -> String {
 
 fn tone(entry: &Entry) -> Tone {
     match entry.kind {
-        Kind::Planned => Tone::Plain,
+        Kind::Planned | Kind::Started | Kind::Administered => Tone::Plain,
         Kind::Outcome if entry.body["status"] == "succeeded" => Tone::Good,
         Kind::Outcome | Kind::Refused | Kind::Recovered => Tone::Bad,
     }
@@ -40,7 +40,8 @@ fn what(entry: &Entry) -> String {
     let body = &entry.body;
     let command = || clip(body["cmd"].as_str().unwrap_or("-"), COMMAND_MOST);
     match entry.kind {
-        Kind::Planned => command(),
+        Kind::Planned | Kind::Started => command(),
+        Kind::Administered => clip(body["event"].as_str().unwrap_or("-"), COMMAND_MOST),
         Kind::Refused => format!("{}: {}", command(), ending(body)),
         Kind::Outcome | Kind::Recovered => ending(body),
     }
@@ -99,10 +100,10 @@ mod tests {
         let lines: String = entries.iter().map(|it| line(it, Paint::Plain)).collect();
         assert_eq!(
             header(Paint::Plain) + &lines,
-            "   SEQ  TIME                  KIND       EXEC            WHAT
-     7  2026-08-01T10:00:00Z  planned    e_0a0a0a0a0a0a  ma\u{fffd}ke
-     7  2026-08-01T10:00:00Z  outcome    e_0a0a0a0a0a0a  killed, signal 9, limit: memory, 1.2s
-     7  2026-08-01T10:00:00Z  refused    e_0a0a0a0a0a0a  sh: policy_denied
+            "   SEQ  TIME                  KIND          EXEC            WHAT
+     7  2026-08-01T10:00:00Z  planned       e_0a0a0a0a0a0a  ma\u{fffd}ke
+     7  2026-08-01T10:00:00Z  outcome       e_0a0a0a0a0a0a  killed, signal 9, limit: memory, 1.2s
+     7  2026-08-01T10:00:00Z  refused       e_0a0a0a0a0a0a  sh: policy_denied
 "
         );
     }

@@ -17,7 +17,7 @@ pub(crate) fn run(global: &Global, args: QueryArgs) -> Result<Exit> {
     let records = Context::new(global).records()?;
     let filter = filter(args, records.as_ref())?;
     let page = match &records {
-        Some(records) => records.store().query(records.space(), &filter)?,
+        Some(records) => records.query(&filter)?,
         None => Page {
             items: Vec::new(),
             next: None,
@@ -50,7 +50,7 @@ fn filter(args: QueryArgs, records: Option<&Records>) -> Result<EntryFilter> {
     };
     let exec_id = match (args.exec, records) {
         (Some(name), Some(records)) => {
-            Some(records.store().resolve_prefix(records.space(), &name)?)
+            Some(records.resolve(&name)?)
         }
         (_, None) | (None, _) => None,
     };

@@ -24,9 +24,7 @@ pub(crate) fn run(global: &Global, args: &TailArgs) -> Result<Exit> {
     let context = Context::new(global);
     let mut records = context.records()?;
     let first = match &records {
-        Some(records) => records
-            .store()
-            .tail(records.space(), usize::from(args.lines))?,
+        Some(records) => records.tail(usize::from(args.lines))?,
         None => Vec::new(),
     };
     if !args.follow {
@@ -61,7 +59,7 @@ pub(crate) fn run(global: &Global, args: &TailArgs) -> Result<Exit> {
 
 /// The entries after this one, oldest first, up to what fits into one answer.
 fn since(records: &Records, last: u64) -> Result<Vec<Entry>> {
-    let newest = records.store().tail(records.space(), 1)?;
+    let newest = records.tail(1)?;
     let behind = newest
         .last()
         .map_or(0, |entry| entry.seq.saturating_sub(last));
@@ -69,7 +67,7 @@ fn since(records: &Records, last: u64) -> Result<Vec<Entry>> {
         return Ok(Vec::new());
     }
     let wanted = usize::try_from(behind).unwrap_or(MOST).min(MOST);
-    let mut new = records.store().tail(records.space(), wanted)?;
+    let mut new = records.tail(wanted)?;
     new.retain(|entry| entry.seq > last);
     let first = new
         .first()

@@ -62,7 +62,7 @@ fn expectations(args: &VerifyArgs) -> Result<Expectations> {
 fn verify_here(global: &Global, expectations: &Expectations) -> Result<Verification> {
     let context = Context::new(global);
     if let Some(records) = context.records()? {
-        return records.store().verify(records.space(), expectations);
+        return records.verify(expectations);
     }
     Ok(missing(&context.state_path()?, expectations))
 }

@@ -4,18 +4,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use glovebox_engine::{Cancel, Canceler};
+use glovebox_engine::Cancel;
 use glovebox_model::{Code, Error, Result, Stage};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::interrupt;
+use crate::interrupt::{self, Asker};
 
 #[derive(Debug)]
 pub(super) struct Interrupt {
     asked: Arc<AtomicBool>,
     cancel: Cancel,
     /// Without a writer the other end would look canceled.
-    _canceler: Canceler,
+    _asker: Asker,
 }
 
 impl Interrupt {
@@ -28,11 +28,11 @@ impl Interrupt {
                     .caused_by(error)
             })?;
         }
-        let (cancel, canceler) = interrupt::listen()?;
+        let (cancel, asker) = interrupt::listen()?;
         Ok(Self {
             asked,
             cancel,
-            _canceler: canceler,
+            _asker: asker,
         })
     }
 

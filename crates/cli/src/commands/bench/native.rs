@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use glovebox_backend::{Ending, Native, Order, Spec, Tree};
+use glovebox_backend::{Ending, Ground, Native, Order, Spec, Tree};
 use glovebox_engine::{Keeper, Sink, Stream};
 use glovebox_model::{Access, ByteString, Code, Error, Result, Stage as PathStage};
 use glovebox_workspace::Dir;
@@ -57,7 +57,7 @@ pub(super) fn measure(
     if begin == Begin::Keeper {
         settle(&keeper)?;
     }
-    let mut native = Native::new(keeper);
+    let mut native = Native::new(&Ground::look(), keeper);
     if begin == Begin::Keeper {
         started = Instant::now();
     }

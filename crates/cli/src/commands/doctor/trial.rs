@@ -45,12 +45,14 @@ fn execute(keeper: rustix::io::Result<Keeper>) -> Result<Exec> {
         })?;
     let settings = Settings {
         state: StateDir::open(place.path())?,
+        database: None,
         config: Config::default(),
         surface: Surface::Local,
         host: host_facts(),
         homes: Vec::new(),
     };
-    let (engine, seat) = Engine::open_with_seat(settings, keeper)?;
+    let engine = Engine::open(settings)?;
+    let seat = engine.seat(keeper)?;
     let toolchains = ToolchainSettings {
         host: toolchain::Host::of_process("/", None),
         mode: toolchain::Mode::Off,
@@ -61,6 +63,7 @@ fn execute(keeper: rustix::io::Result<Keeper>) -> Result<Exec> {
         stdin: None,
         live: &mut Silent,
         cancel: &cancel,
+        stopped: None,
     };
     engine.run(seat, call()?, &toolchains, io)
 }

@@ -1,24 +1,24 @@
 //! `glovebox policy explain`.
 
 use glovebox_engine::host_facts;
-use glovebox_model::{Call, Code, Result};
-use glovebox_policy::{Assessed, Config, Decision, Explanation, Surface, assess, resolve};
+use glovebox_model::{Call, Code, Result, WorkspaceRef};
+use glovebox_policy::{Config, Decision, Explanation, Surface, assess, resolve};
 
 use crate::args::{ExplainArgs, Global};
 use crate::commands::execute::call;
 use crate::commands::run::program;
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::remote::{ExecRequest, Remote, Target};
 use crate::render::printable;
 use crate::stdout;
 
 pub(crate) fn run(global: &Global, args: ExplainArgs) -> Result<Exit> {
-    let config = Context::new(global).config()?;
+    let context = Context::new(global);
     let call = call(args.options, program(args.command)?)?;
-    let explanation = match decide(&config, call) {
-        Ok(assessed) => Explanation::of(Ok(&assessed)),
-        Err(error) if error.code == Code::PolicyDenied => Explanation::of(Err(&error)),
-        Err(error) => return Err(error),
+    let explanation = match context.server()? {
+        Some(remote) => ask(&remote, call)?,
+        None => decide(&context.config()?, call)?,
     };
     if global.json {
         stdout::json(&explanation)?;
@@ -32,8 +32,20 @@ pub(crate) fn run(global: &Global, args: ExplainArgs) -> Result<Exit> {
 }
 
 /// The first two stages of the path, which touch nothing.
-fn decide(config: &Config, call: Call) -> Result<Assessed> {
+fn decide(config: &Config, call: Call) -> Result<Explanation> {
     let system = config.system(Surface::Local, host_facts())?;
     let layers = config.layers_for(&call.ids);
-    Ok(assess(resolve(call, &system, &layers)?))
+    match resolve(call, &system, &layers).map(assess) {
+        Ok(assessed) => Ok(Explanation::of(Ok(&assessed))),
+        Err(error) if error.code == Code::PolicyDenied => Ok(Explanation::of(Err(&error))),
+        Err(error) => Err(error),
+    }
+}
+
+/// Nothing is run, so it does not matter that a server has no such directory.
+fn ask(remote: &Remote, mut call: Call) -> Result<Explanation> {
+    if let WorkspaceRef::Adopted(_) = call.workspace {
+        call.workspace = WorkspaceRef::Scratch;
+    }
+    remote.post(Target::new("/v1/policy/explain"), &ExecRequest::new(call, None)?)
 }

@@ -1,26 +1,29 @@
 //! A state directory as those see it who only read it, while others may be writing.
 
-use std::path::Path;
+use std::fs::File;
 
-use glovebox_model::{Code, Error, Exec, Result, SpaceId, Stage, Status};
+use glovebox_model::{ClientId, Code, Error, Exec, ExecId, Result, SpaceId, Stage, Status};
 use glovebox_store::{Entry, EntryFilter, StateDir, Store, dead_owners};
-use glovebox_workspace::{Dir, Layout};
+use glovebox_workspace::{Dir, Layout, Stream};
 use jiff::Timestamp;
 
+use crate::context::Place;
+
 #[derive(Debug)]
-pub(crate) struct Records {
+pub(crate) struct Here {
     state: StateDir,
     store: Store,
+    layout: Layout,
     space: SpaceId,
 }
 
-impl Records {
+impl Here {
     /// `None` when there is no database: it is not made only to be read.
-    pub(crate) fn open(path: &Path) -> Result<Option<Self>> {
-        let database = path.join("glovebox.db");
-        match database.try_exists() {
-            Ok(true) => {}
-            Ok(false) => return Ok(None),
+    pub(super) fn open(place: &Place) -> Result<Option<Self>> {
+        let path = &place.state;
+        match path.join("glovebox.db").try_exists() {
+            Ok(false) if place.database.is_none() => return Ok(None),
+            Ok(_) => {}
             Err(error) => {
                 let shown = path.display();
                 return Err(Error::new(
@@ -32,36 +35,49 @@ impl Records {
                 .hint("run as its owner, or name another with `--state-dir DIR`"));
             }
         }
-        let state = StateDir::open(path)?;
-        let store = Store::open(&state)?;
+        let (state, store) = place.open()?;
+        let root = Dir::open_trusted(state.path()).map_err(|error| error.at(Stage::Open))?;
+        let layout = Layout::open(root)?;
         Ok(Some(Self {
             state,
             store,
+            layout,
             space: SpaceId::local(),
         }))
     }
 
-    pub(crate) fn store(&self) -> &Store {
+    pub(super) fn store(&self) -> &Store {
         &self.store
     }
 
-    pub(crate) fn space(&self) -> &SpaceId {
+    pub(super) fn space(&self) -> &SpaceId {
         &self.space
     }
 
-    pub(crate) fn layout(&self) -> Result<Layout> {
-        let root = Dir::open_trusted(self.state.path()).map_err(|error| error.at(Stage::Open))?;
-        Layout::open(root)
+    /// By its id, enough of the beginning of it, or its caller's own.
+    pub(super) fn resolve(&self, name: &str) -> Result<ExecId> {
+        let unknown = match self.store.resolve_prefix(&self.space, name) {
+            Err(error) if error.code == Code::NotFound => error,
+            resolved => return resolved,
+        };
+        let client = match name.parse::<ClientId>() {
+            Ok(client) => self.store.find_client(&self.space, &client)?,
+            Err(_) => None,
+        };
+        client.ok_or(unknown)
     }
 
-    /// By its id or enough of the beginning of it.
-    pub(crate) fn find(&self, name: &str) -> Result<Exec> {
-        let id = self.store.resolve_prefix(&self.space, name)?;
-        self.store.get(&self.space, &id)
+    pub(super) fn get(&self, id: &ExecId) -> Result<Exec> {
+        self.store.get(&self.space, id)
     }
 
-    pub(crate) fn again(&self, exec: &Exec) -> Result<Exec> {
-        self.store.get(&self.space, &exec.exec_id)
+    /// The same file while it grows and after it is moved to its last place.
+    pub(super) fn output(&self, exec: &Exec, stream: Stream) -> Result<Option<File>> {
+        match self.layout.stream(&exec.project_id, &exec.exec_id, stream) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.code == Code::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The first entry about an exec.
@@ -75,7 +91,7 @@ impl Records {
     }
 
     /// When it arrived. Its record has a time only once it ended, and none if it never started.
-    pub(crate) fn opened_at(&self, exec: &Exec) -> Result<Option<Timestamp>> {
+    pub(super) fn opened_at(&self, exec: &Exec) -> Result<Option<Timestamp>> {
         match exec.started_at {
             Some(at) => Ok(Some(at)),
             None => Ok(self.opening(exec)?.map(|entry| entry.at)),
@@ -84,7 +100,7 @@ impl Records {
 
     /// Whether the process that ran it is gone without having said how it ended. The next run
     /// writes that down.
-    pub(crate) fn is_abandoned(&self, exec: &Exec) -> Result<bool> {
+    pub(super) fn is_abandoned(&self, exec: &Exec) -> Result<bool> {
         if exec.status != Status::Running {
             return Ok(false);
         }

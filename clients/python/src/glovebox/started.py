@@ -1,0 +1,48 @@
+"""The execs that a client began and of which it does not know that they ended."""
+
+from __future__ import annotations
+
+import threading
+
+from glovebox.records import Exec
+
+
+class Started:
+    """By client id, since that is known before the server has heard of the exec."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._names: dict[str, str] = {}
+
+    def begin(self, client_id: str) -> None:
+        with self._lock:
+            self._names[client_id] = client_id
+
+    def forget(self, client_id: str) -> None:
+        with self._lock:
+            self._names.pop(client_id, None)
+
+    def saw(self, exec: Exec) -> None:
+        """A record of an exec, whoever began it."""
+        if exec.client_id is None:
+            return
+        with self._lock:
+            if exec.ended:
+                self._names.pop(exec.client_id, None)
+            elif exec.client_id in self._names:
+                self._names[exec.client_id] = exec.exec_id
+
+    def take(self) -> list[str]:
+        """All of them, by the best name that is known, and none from now on."""
+        with self._lock:
+            names, self._names = list(self._names.values()), {}
+        return names
+
+    def drop(self, name: str) -> None:
+        """By exec id or client id."""
+        with self._lock:
+            self._names = {
+                client: known
+                for client, known in self._names.items()
+                if name not in (client, known)
+            }

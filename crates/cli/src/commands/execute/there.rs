@@ -1,0 +1,109 @@
+//! A run at a server: sent once, followed to its end, and told as one in this process is.
+
+use std::io::Read;
+
+use glovebox_model::{Code, Error, Exec, Program, Result, Stage, Status};
+
+use super::{Live, call, invalid};
+use crate::args::{Global, RunOptions};
+use crate::context::Context;
+use crate::remote::{Audience, BODY_MOST, ExecRequest, Parting, Remote, Target};
+use crate::{interrupt, render};
+
+/// `None` when we were told to leave before its end.
+pub(super) fn run(
+    global: &Global,
+    options: RunOptions,
+    program: Program,
+) -> Result<Option<Exec>> {
+    let Some(remote) = Context::new(global).server()? else {
+        return Err(Error::new(Code::Internal, Stage::Parse, "there is no server"));
+    };
+    if !options.toolchain.is_empty() {
+        return Err(invalid("`--toolchain` shows interpreters of this machine, not of a server"));
+    }
+    let reads_stdin = options.stdin;
+    let mut call = call(options, program)?;
+    // On whose behalf is for the token to say.
+    call.ids.user_id = None;
+    // What cannot be sent is said before anybody types a line of input for it.
+    let stdin = match (&call.workspace, reads_stdin) {
+        (glovebox_model::WorkspaceRef::Adopted(_), _) | (_, false) => None,
+        (_, true) => Some(read_stdin()?),
+    };
+    let request = ExecRequest::new(call, stdin)?;
+    let (presses, asker) = interrupt::presses()?;
+    let exec = match submit(&remote, &request)? {
+        exec if exec.status.is_final() => return Ok(Some(exec)),
+        exec => exec,
+    };
+    let mut live = Live::new(global, asker);
+    let mut told = false;
+    let mut waits = |before: Option<u64>| {
+        if !global.quiet && !global.json && !std::mem::replace(&mut told, true) {
+            let before = before.map_or(String::new(), |before| format!(", {before} before it"));
+            render::note(&format!("`{}` waits for its turn{before}", exec.exec_id));
+        }
+    };
+    let audience = Audience {
+        live: live.sink(),
+        waits: &mut waits,
+        presses,
+    };
+    let followed = remote.follow(&exec.exec_id, audience);
+    live.finish();
+    match followed? {
+        Parting::Ended => {
+            let record = get(&remote, exec.exec_id.as_str())?;
+            note_cut(global, &record);
+            Ok(Some(record))
+        }
+        Parting::Left => {
+            let id = &exec.exec_id;
+            render::note(&format!("`{id}` was asked to end; `glovebox show {id}` says how it did"));
+            Ok(None)
+        }
+    }
+}
+
+/// Taken on, or a refusal that is on record.
+fn submit(remote: &Remote, request: &ExecRequest) -> Result<Exec> {
+    match remote.post(Target::new("/v1/execs"), request) {
+        Err(error) if error.code == Code::PolicyDenied => match &error.exec_id {
+            Some(id) => {
+                let record = get(remote, id.as_str());
+                record.ok().filter(|it| it.status == Status::PolicyDenied).ok_or(error)
+            }
+            None => Err(error),
+        },
+        taken => taken,
+    }
+}
+
+fn get(remote: &Remote, id: &str) -> Result<Exec> {
+    remote.get(Target::new("/v1/execs").segment(id))
+}
+
+/// A server passes on what it keeps, and no more.
+fn note_cut(global: &Global, record: &Exec) {
+    let cut = [
+        (record.stdout_truncated, "stdout"),
+        (record.stderr_truncated, "stderr"),
+    ];
+    for (_, name) in cut.iter().filter(|(cut, _)| *cut && !global.quiet && !global.json) {
+        render::note(&format!("only the head of its {name} was kept; `--max-output` keeps more"));
+    }
+}
+
+/// All of it, up to what the API takes.
+fn read_stdin() -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let most = BODY_MOST as u64;
+    let read = std::io::stdin().lock().take(most + 1).read_to_end(&mut bytes);
+    read.map_err(|error| invalid("cannot read standard input").caused_by(error))?;
+    if bytes.len() > BODY_MOST {
+        return Err(invalid("standard input is longer than the 16 MiB that a server takes")
+            .hint("put it into the server's workspace first: `PUT /v1/workspaces/ID/files/PATH`"));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,218 @@
+//! `glovebox serve`.
+
+use std::io::{IsTerminal, Write};
+use std::net::ToSocketAddrs;
+use std::time::Duration;
+
+use glovebox_engine::{Dispatcher, Drained, HouseRules, Spawner, host_facts};
+use glovebox_model::{Code, Error, Result, Stage};
+use glovebox_serve::{Listening, Options, Stop, TlsFiles, TokenKey, bootstrap};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use tracing_subscriber::EnvFilter;
+
+use crate::args::{Global, LogFormat, ServeArgs};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::human::count;
+use crate::render;
+
+pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<Exit> {
+    check_exposure(args)?;
+    let context = Context::new(global);
+    let place = context.place()?;
+    let config = context.config()?;
+    let state = place.state_dir()?;
+    // Before anything that might start a thread.
+    let spawner = Spawner::fork().map_err(|error| {
+        Error::new(
+            Code::SetupFailed,
+            Stage::Admit,
+            "cannot start the process that starts sandboxes",
+        )
+        .caused_by(error)
+    })?;
+    raise_open_files();
+    log(args.log_format)?;
+    let dispatcher = Dispatcher::open(
+        HouseRules {
+            state,
+            database: place.database,
+            config,
+            host: host_facts(),
+            concurrency_ceiling: args.max_concurrent,
+        },
+        spawner,
+    )?;
+    context.report_recovered(dispatcher.recovered());
+    let (path, keys) = (dispatcher.state().path(), dispatcher.state().keys());
+    let key = TokenKey::load_or_create(keys)?;
+    let token = bootstrap(dispatcher.store()?, &key, path)?;
+    let options = options(args, Options::new(keys));
+    let told = |listening: &Listening| {
+        if !global.quiet {
+            render::note(&format!("an admin token is in `{}`", token.display()));
+            if let Some(socket) = &listening.socket {
+                render::note(&format!("also listening on `unix:{}`", socket.display()));
+            }
+        }
+        // Last: whoever waits for this line may begin.
+        let _ = writeln!(std::io::stderr(), "listening on {}", listening.url());
+    };
+    let summary = glovebox_serve::run(options, dispatcher, Stop::default(), told)?;
+    if !global.quiet {
+        render::note(&farewell(&summary.drained));
+    }
+    Ok(Exit::SUCCESS)
+}
+
+fn options(args: &ServeArgs, usual: Options) -> Options {
+    let files = args.tls_cert.clone().zip(args.tls_key.clone());
+    Options {
+        listen: args.listen.clone(),
+        socket: args.unix.clone(),
+        tls: files.map(|(certificates, key)| TlsFiles { certificates, key }),
+        allow_hosts: args.allow_host.clone(),
+        connections: usize::try_from(args.max_connections).unwrap_or(Options::CONNECTIONS),
+        patience: Duration::from_millis(args.drain.get()),
+        ..usual
+    }
+}
+
+/// A token that is sent in the clear over a network belongs to everybody on the way.
+fn check_exposure(args: &ServeArgs) -> Result<()> {
+    if args.tls_cert.is_some() || args.insecure_plain_http {
+        return Ok(());
+    }
+    // What is no address is for the listener to say.
+    let mut addresses = args.listen.to_socket_addrs().into_iter().flatten();
+    if addresses.all(|address| address.ip().to_canonical().is_loopback()) {
+        return Ok(());
+    }
+    let listen = &args.listen;
+    Err(Error::new(
+        Code::InvalidArgument,
+        Stage::Parse,
+        format!("`{listen}` can be reached from other machines, and there is no TLS"),
+    )
+    .hint("give `--tls-cert FILE --tls-key FILE`, or listen on `127.0.0.1` behind a proxy")
+    .hint("`--insecure-plain-http` serves it all the same: tokens and output can be read on the way"))
+}
+
+/// Every connection and every exec needs some. Who may not have more goes on with fewer.
+fn raise_open_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current < limit.maximum || limit.maximum.is_none() {
+        limit.current = limit.maximum;
+        let _ = setrlimit(Resource::Nofile, limit);
+    }
+}
+
+fn log(format: LogFormat) -> Result<()> {
+    const VARIABLE: &str = "GLOVEBOX_LOG";
+    let refused = |error: &dyn std::fmt::Display| {
+        Error::new(
+            Code::InvalidArgument,
+            Stage::Parse,
+            format!("`{VARIABLE}` does not say how much to log"),
+        )
+        .caused_by(error)
+        .hint("write `warn`, `info`, `debug`, or `glovebox_serve=debug,warn`")
+    };
+    let wanted = std::env::var(VARIABLE).ok().filter(|it| !it.is_empty());
+    let filter = EnvFilter::try_new(wanted.as_deref().unwrap_or("info"));
+    let filter = filter.map_err(|error| refused(&error))?;
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal() && !plain)
+        .with_writer(std::io::stderr);
+    let set = match format {
+        LogFormat::Text => builder.try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    };
+    set.map_err(|error| refused(&error))
+}
+
+fn farewell(drained: &Drained) -> String {
+    let Drained { ended, stopped, killed, left, queued } = *drained;
+    let parts = [
+        (ended, "ended by themselves"),
+        (stopped, "stopped when asked"),
+        (killed, "killed"),
+        (left, "left behind: the next start finds them lost"),
+        (queued, "not started: they wait for the next start"),
+    ];
+    let told: Vec<String> = parts
+        .iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, what)| format!("{} {what}", count(*number as u64, "exec", "execs")))
+        .collect();
+    match told.is_empty() {
+        true => "closed; nothing was running".to_owned(),
+        false => format!("closed: {}", told.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+
+    fn args(line: &str) -> ServeArgs {
+        let words = "glovebox serve".split(' ').chain(line.split_ascii_whitespace());
+        match Cli::try_parse_from(words).unwrap().command {
+            Command::Serve(args) => args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn nobody_serves_a_network_in_the_clear_by_accident() {
+        for fine in [
+            "",
+            "--listen 127.0.0.1:0",
+            "--listen [::1]:0",
+            "--listen localhost:0",
+            "--listen 0.0.0.0:1 --tls-cert c --tls-key k",
+            "--listen 0.0.0.0:1 --insecure-plain-http",
+            "--listen nonsense",
+        ] {
+            assert!(check_exposure(&args(fine)).is_ok(), "{fine}");
+        }
+        for exposed in ["--listen 0.0.0.0:1", "--listen [::]:1", "--listen 192.0.2.1:1"] {
+            let error = check_exposure(&args(exposed)).unwrap_err();
+            assert!(error.hints.join(" ").contains("--insecure-plain-http"), "{exposed}");
+        }
+    }
+
+    #[test]
+    fn flags_become_options() {
+        let line = "--unix /s --allow-host a --allow-host b --drain 5s --max-connections 9";
+        let options = options(&args(line), Options::new("/keys"));
+        assert_eq!(options.listen, Options::LISTEN);
+        assert_eq!(options.socket.as_deref(), Some(std::path::Path::new("/s")));
+        assert_eq!(options.allow_hosts, ["a", "b"]);
+        assert_eq!(options.patience, Duration::from_secs(5));
+        assert_eq!(options.connections, 9);
+        assert!(options.tls.is_none());
+        let usual = Duration::from_millis(args("").drain.get());
+        assert_eq!(usual, Options::PATIENCE);
+    }
+
+    #[test]
+    fn the_last_words_count() {
+        assert_eq!(farewell(&Drained::default()), "closed; nothing was running");
+        let drained = Drained {
+            ended: 2,
+            killed: 1,
+            queued: 3,
+            ..Drained::default()
+        };
+        assert_eq!(
+            farewell(&drained),
+            "closed: 2 execs ended by themselves, 1 exec killed, \
+             3 execs not started: they wait for the next start"
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! Where records come from: the state directory, or the server that has it. Whoever prints them
+//! does not know which.
+
+mod here;
+mod there;
+
+use std::io::{Read, Write};
+
+use glovebox_model::{Exec, ExecId, Result};
+use glovebox_store::{Entry, EntryFilter, ExecFilter, Expectations, ExportFormat, Page, Verification};
+use glovebox_workspace::Stream;
+use jiff::Timestamp;
+
+use crate::context::Place;
+use crate::remote::Remote;
+use here::Here;
+use there::There;
+
+#[derive(Debug)]
+pub(crate) enum Records {
+    Here(Box<Here>),
+    There(Box<There>),
+}
+
+impl Records {
+    /// `None` where nothing was ever run.
+    pub(crate) fn open(place: &Place) -> Result<Option<Self>> {
+        Ok(Here::open(place)?.map(|here| Self::Here(Box::new(here))))
+    }
+
+    pub(crate) fn of_server(remote: Remote) -> Self {
+        Self::There(Box::new(There::new(remote)))
+    }
+
+    pub(crate) fn list(&self, filter: &ExecFilter) -> Result<Page<Exec>> {
+        match self {
+            Self::Here(here) => here.store().list(here.space(), filter),
+            Self::There(there) => there.list(filter),
+        }
+    }
+
+    /// By its id, enough of the beginning of it, or its caller's own.
+    pub(crate) fn find(&self, name: &str) -> Result<Exec> {
+        match self {
+            Self::Here(here) => here.get(&here.resolve(name)?),
+            Self::There(there) => there.find(name),
+        }
+    }
+
+    pub(crate) fn resolve(&self, name: &str) -> Result<ExecId> {
+        match self {
+            Self::Here(here) => here.resolve(name),
+            Self::There(there) => there.find(name).map(|exec| exec.exec_id),
+        }
+    }
+
+    pub(crate) fn again(&self, exec: &Exec) -> Result<Exec> {
+        match self {
+            Self::Here(here) => here.get(&exec.exec_id),
+            Self::There(there) => there.get(exec.exec_id.as_str()),
+        }
+    }
+
+    /// When it arrived. Its record has a time only once it ended, and none if it never started.
+    pub(crate) fn opened_at(&self, exec: &Exec) -> Result<Option<Timestamp>> {
+        match self {
+            Self::Here(here) => here.opened_at(exec),
+            Self::There(there) => there.opened_at(exec),
+        }
+    }
+
+    /// Whether the process that ran it is gone without having said how it ended. The next run
+    /// writes that down; a server has done so before it answers.
+    pub(crate) fn is_abandoned(&self, exec: &Exec) -> Result<bool> {
+        match self {
+            Self::Here(here) => here.is_abandoned(exec),
+            Self::There(_) => Ok(false),
+        }
+    }
+
+    /// What it printed, from the first byte on. Read to its end, it may go on later.
+    pub(crate) fn output<'r>(
+        &'r self,
+        exec: &Exec,
+        stream: Stream,
+    ) -> Result<Option<Box<dyn Read + 'r>>> {
+        match self {
+            Self::Here(here) => {
+                Ok(here.output(exec, stream)?.map(|file| Box::new(file) as Box<dyn Read>))
+            }
+            Self::There(there) => there.output(exec, stream),
+        }
+    }
+
+    /// The newest entries, the newest last.
+    pub(crate) fn tail(&self, most: usize) -> Result<Vec<Entry>> {
+        match self {
+            Self::Here(here) => here.store().tail(here.space(), most),
+            Self::There(there) => there.tail(most),
+        }
+    }
+
+    pub(crate) fn query(&self, filter: &EntryFilter) -> Result<Page<Entry>> {
+        match self {
+            Self::Here(here) => here.store().query(here.space(), filter),
+            Self::There(there) => there.query(filter),
+        }
+    }
+
+    pub(crate) fn verify(&self, expectations: &Expectations) -> Result<Verification> {
+        match self {
+            Self::Here(here) => here.store().verify(here.space(), expectations),
+            Self::There(there) => there.verify(expectations),
+        }
+    }
+
+    /// Writes the whole ledger and returns the number of entries.
+    pub(crate) fn export(&self, format: ExportFormat, out: &mut dyn Write) -> Result<u64> {
+        match self {
+            Self::Here(here) => here.store().export(here.space(), format, out),
+            Self::There(there) => there.export(format, out),
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The records of a server, as its API gives them.
+
+use std::cell::Cell;
+use std::io::{self, BufReader, Read, Seek, Write};
+
+use glovebox_model::{Code, Error, Exec, Result, Stage};
+use glovebox_store::{
+    Entry, EntryFilter, ExecFilter, Expectations, ExportFormat, Page, Verification, verify_export,
+};
+use glovebox_workspace::Stream;
+use jiff::Timestamp;
+
+use crate::remote::{Remote, Target};
+
+/// Of one stream at once.
+const PIECE: usize = 1 << 20;
+/// A shortened id is looked for among so many of the newest.
+const LOOK_PAGES: usize = 10;
+const LOOK_PAGE: usize = 100;
+
+#[derive(Debug)]
+pub(crate) struct There {
+    remote: Remote,
+    /// An agent's token may not read the ledger: asked once, not for every line.
+    ledger_closed: Cell<bool>,
+}
+
+impl There {
+    pub(super) fn new(remote: Remote) -> Self {
+        Self {
+            remote,
+            ledger_closed: Cell::new(false),
+        }
+    }
+
+    pub(super) fn list(&self, filter: &ExecFilter) -> Result<Page<Exec>> {
+        let target = Target::new("/v1/execs")
+            .optional("status", filter.status)
+            .optional("task_id", filter.task_id.as_deref())
+            .optional("conversation_id", filter.conversation_id.as_deref())
+            .optional("project_id", filter.project_id.as_ref())
+            .optional("limit", Some(filter.limit).filter(|limit| *limit > 0))
+            .optional("cursor", filter.cursor.as_deref());
+        self.remote.get(target)
+    }
+
+    pub(super) fn get(&self, name: &str) -> Result<Exec> {
+        self.remote.get(Target::new("/v1/execs").segment(name))
+    }
+
+    pub(super) fn find(&self, name: &str) -> Result<Exec> {
+        match self.get(name) {
+            Err(error) if error.code == Code::NotFound => match beginning(name) {
+                Some(beginning) => self.look_for(&beginning, error),
+                None => Err(error),
+            },
+            found => found,
+        }
+    }
+
+    /// Its record as it is then.
+    pub(crate) fn cancel(&self, exec: &Exec) -> Result<Exec> {
+        self.remote.cancel(&exec.exec_id)
+    }
+
+    /// The API knows whole ids only; people type the beginning that a listing showed them.
+    fn look_for(&self, beginning: &str, unknown: Error) -> Result<Exec> {
+        let mut filter = ExecFilter {
+            limit: LOOK_PAGE,
+            ..ExecFilter::default()
+        };
+        let mut found: Vec<Exec> = Vec::new();
+        for _ in 0..LOOK_PAGES {
+            let page = self.list(&filter)?;
+            let fits = |exec: &Exec| exec.exec_id.as_str().starts_with(beginning);
+            found.extend(page.items.into_iter().filter(fits));
+            filter.cursor = page.next;
+            if filter.cursor.is_none() {
+                break;
+            }
+        }
+        if found.len() > 1 {
+            let ids: Vec<&str> = found.iter().take(4).map(|exec| exec.exec_id.as_str()).collect();
+            return Err(Error::new(
+                Code::InvalidArgument,
+                Stage::Parse,
+                format!("more than one exec starts with `{beginning}`"),
+            )
+            .hint(format!("say more of it: {}", ids.join(", "))));
+        }
+        found.pop().ok_or_else(|| {
+            let newest = LOOK_PAGES * LOOK_PAGE;
+            unknown.hint(format!("a shortened id is looked for among the newest {newest}"))
+        })
+    }
+
+    pub(super) fn opened_at(&self, exec: &Exec) -> Result<Option<Timestamp>> {
+        if exec.started_at.is_some() || self.ledger_closed.get() {
+            return Ok(exec.started_at);
+        }
+        let filter = EntryFilter {
+            exec_id: Some(exec.exec_id.clone()),
+            ..EntryFilter::default()
+        };
+        match self.query(&filter) {
+            Ok(page) => Ok(page.items.into_iter().map(|entry| entry.at).min()),
+            Err(error) if error.code == Code::Forbidden => {
+                self.ledger_closed.set(true);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn output<'r>(
+        &'r self,
+        exec: &Exec,
+        stream: Stream,
+    ) -> Result<Option<Box<dyn Read + 'r>>> {
+        let mut output = Output {
+            remote: &self.remote,
+            base: Target::new("/v1/execs")
+                .segment(exec.exec_id.as_str())
+                .segment(match stream {
+                    Stream::Stdout => "stdout",
+                    Stream::Stderr => "stderr",
+                }),
+            offset: 0,
+            held: Vec::new(),
+        };
+        match output.fetch() {
+            Ok(()) => Ok(Some(Box::new(output))),
+            Err(error) if error.code == Code::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn tail(&self, most: usize) -> Result<Vec<Entry>> {
+        let filter = EntryFilter {
+            limit: most,
+            ..EntryFilter::default()
+        };
+        let mut entries = self.query(&filter)?.items;
+        entries.reverse();
+        Ok(entries)
+    }
+
+    pub(super) fn query(&self, filter: &EntryFilter) -> Result<Page<Entry>> {
+        let tag = match filter.tags.as_slice() {
+            [] => None,
+            [tag] => Some(tag),
+            _ => {
+                return Err(Error::new(
+                    Code::InvalidArgument,
+                    Stage::Parse,
+                    "a server looks for one `--tag` at a time",
+                )
+                .hint("give the rarest, and look for the others in what it finds"));
+            }
+        };
+        let target = Target::new("/v1/audit")
+            .optional("exec_id", filter.exec_id.as_ref())
+            .optional("kind", filter.kind)
+            .optional("since", filter.since)
+            .optional("until", filter.until)
+            .optional("task_id", filter.task_id.as_deref())
+            .optional("agent_id", filter.agent_id.as_deref())
+            .optional("limit", Some(filter.limit).filter(|limit| *limit > 0))
+            .optional("tag", tag)
+            .optional("cursor", filter.cursor.as_deref());
+        self.remote.get(target)
+    }
+
+    /// The server looks at its rows and its key. What is known here it is not asked about: its
+    /// export is compared with that here.
+    pub(super) fn verify(&self, expectations: &Expectations) -> Result<Verification> {
+        let mut said: Verification = self.remote.get_slowly(Target::new("/v1/audit/verify"))?;
+        let Expectations { receipts, checkpoint, public_key } = expectations;
+        if receipts.is_empty() && checkpoint.is_none() && public_key.is_none() {
+            return Ok(said);
+        }
+        let unkept = |error: io::Error| {
+            Error::new(Code::DiskFull, Stage::Collect, "cannot keep the export to compare it")
+                .caused_by(error)
+                .hint("set `TMPDIR` to a directory with room")
+        };
+        let mut file = tempfile::tempfile().map_err(unkept)?;
+        self.export(ExportFormat::Jsonl, &mut file)?;
+        file.rewind().map_err(unkept)?;
+        let seen = verify_export(BufReader::new(file), expectations)?;
+        said.problems.extend(seen.problems);
+        Ok(said)
+    }
+
+    pub(super) fn export(&self, format: ExportFormat, out: &mut dyn Write) -> Result<u64> {
+        let (name, frame) = match format {
+            // A header before the entries and a checkpoint after them.
+            ExportFormat::Jsonl => ("jsonl", 2),
+            ExportFormat::Ocsf => ("ocsf", 0),
+        };
+        let mut counted = Counted { out, lines: 0 };
+        let target = Target::new("/v1/audit/export").query("format", name);
+        self.remote.copy(target, &mut counted)?;
+        counted.out.flush().map_err(|error| {
+            Error::new(Code::DiskFull, Stage::Close, "cannot write the export").caused_by(error)
+        })?;
+        Ok(counted.lines.saturating_sub(frame))
+    }
+}
+
+/// The beginning of an id, as people write it.
+fn beginning(name: &str) -> Option<String> {
+    let digits = name.strip_prefix("e_").unwrap_or(name);
+    let hexadecimal = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    let fits = (1..32).contains(&digits.len()) && digits.bytes().all(hexadecimal);
+    fits.then(|| format!("e_{digits}"))
+}
+
+/// A stream that is read in pieces; at its end a later read may find more.
+struct Output<'r> {
+    remote: &'r Remote,
+    base: Target,
+    /// What the next piece begins with.
+    offset: u64,
+    held: Vec<u8>,
+}
+
+impl Output<'_> {
+    fn fetch(&mut self) -> Result<()> {
+        let target = self.base.clone().query("offset", self.offset).query("limit", PIECE);
+        let piece = self.remote.bytes(target)?;
+        self.offset += piece.len() as u64;
+        self.held = piece.into();
+        Ok(())
+    }
+}
+
+impl Read for Output<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.held.is_empty() {
+            self.fetch().map_err(io::Error::other)?;
+        }
+        let count = self.held.len().min(into.len());
+        into[..count].copy_from_slice(&self.held[..count]);
+        self.held.drain(..count);
+        Ok(count)
+    }
+}
+
+struct Counted<'w> {
+    out: &'w mut dyn Write,
+    lines: u64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        let ends = bytes[..written].iter().filter(|byte| **byte == b'\n').count();
+        self.lines += ends as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_beginning_of_an_id_is_looked_for() {
+        assert_eq!(beginning("e_3f0c").as_deref(), Some("e_3f0c"));
+        assert_eq!(beginning("3f0c").as_deref(), Some("e_3f0c"));
+        for name in ["", "e_", "my-name", "e_XYZ", &format!("e_{}", "0".repeat(32))] {
+            assert_eq!(beginning(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn lines_are_counted_however_they_are_cut() {
+        let mut out = Vec::new();
+        let mut counted = Counted { out: &mut out, lines: 0 };
+        for piece in [&b"a\nb"[..], b"\n", b"c\n"] {
+            counted.write_all(piece).unwrap();
+        }
+        assert_eq!(counted.lines, 3);
+        assert_eq!(out, b"a\nb\nc\n");
+    }
+}

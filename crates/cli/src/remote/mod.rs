@@ -1,0 +1,202 @@
+//! A server, as this command sees it: questions and answers, each bounded in time. Blocking on the
+//! outside; a small runtime inside.
+
+mod address;
+mod client;
+mod connect;
+mod credential;
+mod follow;
+mod happening;
+mod neighbour;
+mod refusal;
+mod request;
+mod stream;
+mod target;
+#[cfg(test)]
+mod tests;
+
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use glovebox_model::{Code, Error, Exec, ExecId, Result, Stage};
+use hyper::Method;
+use hyper::body::Bytes;
+use hyper::header::HeaderValue;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::runtime::Runtime;
+
+pub(crate) use address::Address;
+pub(crate) use credential::Credential;
+pub(crate) use follow::{Audience, Backoff, Parting};
+pub(crate) use request::{BODY_MOST, ExecRequest};
+pub(crate) use target::Target;
+
+use client::{Ask, Client, Heard, LONG, SOON, Trouble};
+use connect::Connector;
+
+/// How often something that may have been heard is said again.
+const ATTEMPTS: u32 = 4;
+
+#[derive(Debug)]
+pub(crate) struct Remote {
+    runtime: Runtime,
+    client: Client,
+    backoff: Backoff,
+}
+
+impl Remote {
+    pub(crate) fn new(
+        address: Address,
+        authorities: Option<&Path>,
+        credential: Option<Credential>,
+    ) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| {
+                Error::new(Code::Internal, Stage::Parse, "cannot start a runtime").caused_by(error)
+            })?;
+        let connector = Connector::new(address, authorities)?;
+        Ok(Self {
+            runtime,
+            client: Client::new(connector, credential),
+            backoff: Backoff::default(),
+        })
+    }
+
+    pub(crate) fn get<T: DeserializeOwned>(&self, target: Target) -> Result<T> {
+        self.read(&self.answer(&Ask::get(target))?)
+    }
+
+    /// For an answer that takes long.
+    pub(crate) fn get_slowly<T: DeserializeOwned>(&self, target: Target) -> Result<T> {
+        let ask = Ask {
+            patience: LONG,
+            ..Ask::get(target)
+        };
+        self.read(&self.answer(&ask)?)
+    }
+
+    /// As it is, whatever it is.
+    pub(crate) fn bytes(&self, target: Target) -> Result<Bytes> {
+        let ask = Ask {
+            accept: "*/*",
+            ..Ask::get(target)
+        };
+        self.answer(&ask)
+    }
+
+    /// Done once, however often it must be said.
+    pub(crate) fn post<T: DeserializeOwned>(
+        &self,
+        target: Target,
+        body: &impl Serialize,
+    ) -> Result<T> {
+        self.read(&self.change(Method::POST, target, Some(json(body)?))?)
+    }
+
+    pub(crate) fn patch<T: DeserializeOwned>(
+        &self,
+        target: Target,
+        body: &impl Serialize,
+    ) -> Result<T> {
+        self.read(&self.change(Method::PATCH, target, Some(json(body)?))?)
+    }
+
+    pub(crate) fn delete<T: DeserializeOwned>(&self, target: Target) -> Result<T> {
+        self.read(&self.change(Method::DELETE, target, None)?)
+    }
+
+    pub(crate) fn cancel(&self, exec: &ExecId) -> Result<Exec> {
+        let heard = self.runtime.block_on(follow::cancel(&self.client, exec, SOON));
+        self.read(&heard?)
+    }
+
+    /// Piece by piece.
+    pub(crate) fn copy(&self, target: Target, out: &mut dyn Write) -> Result<()> {
+        let ask = Ask {
+            accept: "*/*",
+            patience: LONG,
+            ..Ask::get(target)
+        };
+        self.runtime.block_on(async {
+            let mut pieces = self.client.open(&ask).await?;
+            while let Some(piece) = pieces.next().await? {
+                out.write_all(&piece).map_err(|error| {
+                    Error::new(Code::Internal, Stage::Close, "cannot write what the server sent")
+                        .caused_by(error)
+                })?;
+            }
+            Ok(())
+        })
+    }
+
+    pub(crate) fn follow(&self, exec: &ExecId, audience: Audience<'_>) -> Result<Parting> {
+        let following = follow::follow(&self.client, exec, audience, self.backoff);
+        self.runtime.block_on(following)
+    }
+
+    fn answer(&self, ask: &Ask) -> Result<Bytes> {
+        Ok(self.runtime.block_on(self.client.ask(ask))?)
+    }
+
+    fn change(&self, method: Method, target: Target, body: Option<Bytes>) -> Result<Bytes> {
+        let ask = Ask {
+            method,
+            body,
+            key: Some(key()?),
+            ..Ask::get(target)
+        };
+        Ok(self.runtime.block_on(self.insist(&ask))?)
+    }
+
+    /// Until it is known whether the server heard it. With its key it is done once.
+    async fn insist(&self, ask: &Ask) -> Heard<Bytes> {
+        let mut pause = self.backoff.first;
+        let mut heard = self.client.ask(ask).await;
+        if matches!(heard, Err(Trouble::Unreachable(_))) {
+            return heard;
+        }
+        for _ in 1..ATTEMPTS {
+            let wait = match &heard {
+                Err(Trouble::Broken(_) | Trouble::Unreachable(_)) => pause,
+                // Our own first try is still at work there.
+                Err(Trouble::Said(error)) if error.code == Code::Busy => error
+                    .retry
+                    .after_ms
+                    .map_or(pause, |ms| Duration::from_millis(ms).min(self.backoff.most)),
+                _ => break,
+            };
+            tokio::time::sleep(wait).await;
+            pause = (pause * 2).min(self.backoff.most);
+            heard = self.client.ask(ask).await;
+        }
+        heard
+    }
+
+    fn read<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T> {
+        serde_json::from_slice(body)
+            .map_err(|error| refusal::garbled(&self.client.address(), error))
+    }
+}
+
+fn json(body: &impl Serialize) -> Result<Bytes> {
+    let bytes = serde_json::to_vec(body).map_err(|error| {
+        Error::new(Code::Internal, Stage::Parse, "cannot write JSON").caused_by(error)
+    })?;
+    Ok(bytes.into())
+}
+
+/// 128 random bits: no two requests have the same.
+fn key() -> Result<HeaderValue> {
+    let mut bits = [0; 16];
+    getrandom::fill(&mut bits).map_err(|error| {
+        Error::new(Code::Internal, Stage::Parse, "no random numbers").caused_by(error)
+    })?;
+    let digits: String = bits.iter().map(|byte| format!("{byte:02x}")).collect();
+    HeaderValue::try_from(digits).map_err(|error| {
+        Error::new(Code::Internal, Stage::Parse, "cannot make a key").caused_by(error)
+    })
+}

@@ -1,0 +1,93 @@
+//! Closing the house: no new work, a while for what runs, then it is asked to stop, then killed.
+//! What waits stays in the queue, for whoever opens next.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use glovebox_model::{Result, SpaceId};
+use serde::Serialize;
+
+use super::live::Stop;
+use super::{Dispatcher, locked};
+use crate::recovery::NOBODY;
+
+/// How long a program that was asked to stop gets.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long killing may take before we go without it; its keeper finishes the work.
+const KILL: Duration = Duration::from_secs(10);
+
+/// How the execs ended that were there when the house was closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Drained {
+    /// By themselves.
+    pub ended: usize,
+    /// After they were asked to.
+    pub stopped: usize,
+    pub killed: usize,
+    /// Still there: the next start finds them lost.
+    pub left: usize,
+    /// Never started; they go on waiting.
+    pub queued: usize,
+}
+
+impl Dispatcher {
+    /// Takes no new work from here on. Until `hurry` says so, what runs has `patience` to end.
+    pub fn drain(&self, patience: Duration, hurry: &dyn Fn() -> bool) -> Result<Drained> {
+        self.draining.store(true, Ordering::SeqCst);
+        let waiting = locked(&self.hall).clear();
+        let queued = waiting.len();
+        for waiting in waiting {
+            waiting.live.end();
+            self.drop_live(&waiting.live);
+        }
+        let all = self.running();
+        let ended = all - self.wait_until(patience, hurry);
+        for live in locked(&self.live).values() {
+            live.stop(Stop::Shutdown);
+        }
+        let asked = self.running();
+        let stopped = asked - self.wait_until(GRACE, hurry);
+        for live in locked(&self.live).values() {
+            live.cancel();
+        }
+        let left_to_kill = self.running();
+        let left = self.wait_until(KILL, &|| false);
+        let drained = Drained {
+            ended,
+            stopped,
+            killed: left_to_kill - left,
+            left,
+            queued,
+        };
+        self.watchman.go();
+        self.sign_off(&drained)?;
+        Ok(drained)
+    }
+
+    fn sign_off(&self, drained: &Drained) -> Result<()> {
+        let store = self.store()?;
+        store.adopt_queued(self.owner(), NOBODY)?;
+        let details = serde_json::to_value(drained).unwrap_or_default();
+        store.note(&SpaceId::local(), "server_stopped", None, details)?;
+        store.retire(self.owner())
+    }
+
+    fn running(&self) -> usize {
+        locked(&self.live).len()
+    }
+
+    /// How many are left when time is over, or when somebody is in a hurry.
+    fn wait_until(&self, patience: Duration, hurry: &dyn Fn() -> bool) -> usize {
+        const LOOK: Duration = Duration::from_millis(50);
+        let deadline = Instant::now() + patience;
+        let mut live = locked(&self.live);
+        while !live.is_empty() && Instant::now() < deadline && !hurry() {
+            let (again, _) = self
+                .gone
+                .wait_timeout(live, LOOK)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            live = again;
+        }
+        live.len()
+    }
+}

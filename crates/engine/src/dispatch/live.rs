@@ -1,0 +1,204 @@
+//! An exec that this server has taken on and that has not ended.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use glovebox_backend::{Cancel, Canceler, Sink, Stream};
+use glovebox_model::{Code, Error, ExecId, Limits, ProjectId, Result, SpaceId, Stage, Status};
+use glovebox_workspace::{self as workspace, Happened, Journal};
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use super::hall::Account;
+use super::locked;
+
+/// How far an exec has come, for whoever watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Events so far.
+    pub events: u64,
+    /// Its record is final.
+    pub ended: bool,
+}
+
+/// Who asked it to stop, if anybody but its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The server is being shut down.
+    Shutdown = 1,
+    /// This server may not speak for its execs any more.
+    LeaseLost = 2,
+}
+
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) space: SpaceId,
+    pub(crate) exec: ExecId,
+    pub(crate) project: ProjectId,
+    pub(crate) account: Account,
+    canceler: Canceler,
+    stop: AtomicU8,
+    progress: watch::Sender<Progress>,
+}
+
+impl Live {
+    pub(crate) fn new(
+        (space, exec): (SpaceId, ExecId),
+        project: ProjectId,
+        account: Account,
+    ) -> Result<(Self, Cancel)> {
+        let (cancel, canceler) = Cancel::new().map_err(|errno| {
+            Error::new(Code::Busy, Stage::Admit, "no descriptors are left").caused_by(errno)
+        })?;
+        let live = Self {
+            space,
+            exec,
+            project,
+            account,
+            canceler,
+            stop: AtomicU8::new(0),
+            progress: watch::Sender::new(Progress::default()),
+        };
+        Ok((live, cancel))
+    }
+
+    pub(crate) fn watch(&self) -> watch::Receiver<Progress> {
+        self.progress.subscribe()
+    }
+
+    /// Once asks politely; a second time ends at once.
+    pub(crate) fn cancel(&self) {
+        self.canceler.cancel();
+    }
+
+    pub(crate) fn stop(&self, why: Stop) {
+        self.stop.store(why as u8, Ordering::Relaxed);
+        self.cancel();
+    }
+
+    /// Why it was stopped, as its record tells it.
+    pub(crate) fn stopped(&self) -> Option<Error> {
+        let (code, message) = match self.stop.load(Ordering::Relaxed) {
+            1 => (
+                Code::ShuttingDown,
+                "the server was shut down before it ended",
+            ),
+            2 => (Code::Lost, "the server lost its lease on the database"),
+            _ => return None,
+        };
+        let error = Error::new(code, Stage::Run, message);
+        Some(error.hint("look at the workspace before running it again"))
+    }
+
+    pub(crate) fn tell(&self, events: u64) {
+        self.progress
+            .send_modify(|progress| progress.events = events);
+    }
+
+    pub(crate) fn end(&self) {
+        self.progress.send_modify(|progress| progress.ended = true);
+    }
+}
+
+/// The journal of a live exec: every event is on file before anybody hears of it.
+#[derive(Debug)]
+pub(crate) struct Reporter<'live> {
+    live: &'live Live,
+    journal: &'live Mutex<Journal>,
+    stdout: Told,
+    stderr: Told,
+    events: u64,
+}
+
+/// How much of a stream was told, and how much of it is kept at all.
+#[derive(Debug)]
+struct Told {
+    stream: workspace::Stream,
+    cap: u64,
+    seen: u64,
+    told: u64,
+    over: bool,
+}
+
+/// From so many events on, small pieces of output wait for more: a program that writes single
+/// bytes would otherwise cost more to account for than to run.
+const PLENTY: u64 = 4096;
+const PIECE: u64 = 64 << 10;
+
+impl<'live> Reporter<'live> {
+    pub(crate) fn new(live: &'live Live, journal: &'live Mutex<Journal>, limits: &Limits) -> Self {
+        let told = |stream, cap| Told {
+            stream,
+            cap,
+            seen: 0,
+            told: 0,
+            over: false,
+        };
+        Self {
+            live,
+            journal,
+            stdout: told(workspace::Stream::Stdout, limits.stdout_bytes.get()),
+            stderr: told(workspace::Stream::Stderr, limits.stderr_bytes.get()),
+            events: 0,
+        }
+    }
+
+    pub(crate) fn state(&mut self, status: Status) {
+        let happened = Happened::State {
+            status,
+            queue_position: None,
+        };
+        self.add(happened);
+    }
+
+    fn told(&mut self, stream: Stream) -> &mut Told {
+        match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        }
+    }
+
+    fn tell_rest(&mut self, stream: Stream) {
+        let told = self.told(stream);
+        let (stream, offset) = (told.stream, told.told);
+        let end = told.seen.min(told.cap);
+        let over = told.seen > told.cap && !told.over;
+        told.told = end;
+        told.over |= over;
+        if let Ok(length @ 1..) = u32::try_from(end - offset) {
+            self.add(Happened::Output {
+                stream,
+                offset,
+                length,
+            });
+        }
+        if over {
+            self.add(Happened::Truncated { stream });
+        }
+    }
+
+    fn add(&mut self, happened: Happened) {
+        let mut journal = locked(self.journal);
+        journal.add(Timestamp::now(), happened);
+        self.events = journal.written();
+        drop(journal);
+        self.live.tell(self.events);
+    }
+}
+
+impl Sink for Reporter<'_> {
+    fn output(&mut self, stream: Stream, bytes: &[u8]) {
+        let plenty = self.events >= PLENTY;
+        let told = self.told(stream);
+        told.seen = told.seen.saturating_add(bytes.len() as u64);
+        if !plenty || told.seen - told.told >= PIECE || told.seen > told.cap {
+            self.tell_rest(stream);
+        }
+    }
+
+    /// What was held back is told before the end is.
+    fn ended(&mut self) {
+        self.tell_rest(Stream::Stdout);
+        self.tell_rest(Stream::Stderr);
+    }
+}

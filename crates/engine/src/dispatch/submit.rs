@@ -1,0 +1,268 @@
+//! Taking an exec on: policy, a place, a durable row; then it runs or waits.
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use glovebox_backend::Cancel;
+use glovebox_model::{Call, Code, Error, Exec, ExecId, Result, Stage, Status};
+use glovebox_store::{Admitted, BudgetTerms, Refused, RequestKey, Terms};
+use glovebox_workspace::{Happened, Journal, Project};
+use jiff::Timestamp;
+
+use super::hall::{Account, Entrance};
+use super::live::Live;
+use super::perform::{Start, Waiting, failed};
+use super::seal::Kept;
+use super::{Dispatcher, locked};
+use crate::engine::refusal;
+use crate::path::{Draft, Plan};
+use crate::stage;
+
+/// What a caller sends.
+#[derive(Debug)]
+pub struct Submission {
+    pub call: Call,
+    pub stdin: Option<Vec<u8>>,
+    pub key: Option<RequestKey>,
+}
+
+#[derive(Debug)]
+pub struct Submitted {
+    /// As it is now: waiting, running, or refused by policy.
+    pub exec: Exec,
+    /// The same request was here before; nothing was started.
+    pub replayed: bool,
+}
+
+/// Everything of an exec that may start.
+struct Candidate {
+    plan: Plan,
+    project: Project,
+    live: Arc<Live>,
+    cancel: Cancel,
+    journal: Mutex<Journal>,
+    stdin: Option<Vec<u8>>,
+}
+
+impl Dispatcher {
+    /// Durable when it returns.
+    pub fn submit(self: &Arc<Self>, submission: Submission) -> Result<Submitted> {
+        if self.is_closed() {
+            return Err(closed());
+        }
+        if let Some(key) = &submission.key {
+            let space = &submission.call.ids.space_id;
+            if let Some(id) = self.store()?.replay(space, key)? {
+                return self.replayed(&submission.call, &id);
+            }
+        }
+        let Submission { call, stdin, key } = submission;
+        let account = Account {
+            space: call.ids.space_id.clone(),
+            user: call.ids.user_id.clone(),
+        };
+        let (project, draft, plan) = self.engine.receive(call.clone())?;
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(error) => return self.refused(&call, &draft, error, key.as_ref()),
+        };
+        let id = (account.space.clone(), draft.exec_id.clone());
+        let (live, cancel) = Live::new(id, project.id().clone(), account.clone())?;
+        let journal = Mutex::new(project.journal(&draft.exec_id)?);
+        let candidate = Candidate {
+            plan,
+            project,
+            live: Arc::new(live),
+            cancel,
+            journal,
+            stdin,
+        };
+        let entrance = locked(&self.hall).enter(&account);
+        let taken = match entrance {
+            Entrance::Now => self.start_now(candidate, key.as_ref()),
+            Entrance::Later => self.line_up(candidate, call.clone(), key.as_ref()),
+            Entrance::Full => {
+                self.forget(&candidate.live);
+                return Err(self.full());
+            }
+        };
+        match taken? {
+            Ok(exec) => Ok(Submitted {
+                exec,
+                replayed: false,
+            }),
+            Err(existing) => self.replayed(&call, &existing),
+        }
+    }
+
+    /// The sandbox is built while the row is written; it starts when the row is there.
+    fn start_now(
+        self: &Arc<Self>,
+        candidate: Candidate,
+        key: Option<&RequestKey>,
+    ) -> Result<Result<Exec, ExecId>> {
+        let mut record = candidate.plan.record().clone();
+        // Not known before it starts.
+        record.started_at = None;
+        let live = Arc::clone(&candidate.live);
+        let (told, start) = mpsc::sync_channel(1);
+        let waiting = candidate.waiting(Start::Told(start));
+        locked(&self.live).insert(live.exec.clone(), Arc::clone(&live));
+        self.hand_over(waiting)?;
+        let admitted = stage::span("open").in_scope(|| self.admit(&record, key, None));
+        stage::reached("admitted");
+        match admitted {
+            Ok(Admitted::Opened(entry)) => match told.send(entry) {
+                Ok(()) => Ok(Ok(record)),
+                Err(mpsc::SendError(entry)) => {
+                    let broken = Error::new(Code::Internal, Stage::Admit, "its thread broke off");
+                    self.write_end(entry, failed(record, broken.clone()), Instant::now());
+                    Err(broken)
+                }
+            },
+            // The thread hears nothing, and takes everything down again.
+            Ok(Admitted::Existing(id)) => Ok(Err(id)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn line_up(
+        self: &Arc<Self>,
+        candidate: Candidate,
+        call: Call,
+        key: Option<&RequestKey>,
+    ) -> Result<Result<Exec, ExecId>> {
+        let mut record = candidate.plan.record().clone();
+        record.status = Status::Queued;
+        let live = Arc::clone(&candidate.live);
+        let kept = Kept {
+            call,
+            stdin: candidate.stdin.clone(),
+        };
+        let admitted = self
+            .seal
+            .close(&live.space, &live.exec, &kept)
+            .and_then(|sealed| {
+                stage::span("open").in_scope(|| self.admit(&record, key, Some(&sealed)))
+            });
+        stage::reached("admitted");
+        let undone = || {
+            locked(&self.hall).give_up(&live.space);
+            self.forget(&live);
+        };
+        let entry = match admitted.inspect_err(|_| undone())? {
+            Admitted::Opened(entry) => entry,
+            Admitted::Existing(id) => {
+                undone();
+                return Ok(Err(id));
+            }
+        };
+        locked(&self.live).insert(live.exec.clone(), Arc::clone(&live));
+        // Its own place is among those that are kept.
+        let position = locked(&self.hall).waiting_in(&live.space).saturating_sub(1);
+        candidate.note_queued(position);
+        let waiting = candidate.waiting(Start::Queued(entry));
+        locked(&self.hall).queue(live.account.clone(), live.exec.clone(), waiting);
+        record.queue_position = Some(position);
+        self.call_next();
+        Ok(Ok(record))
+    }
+
+    fn admit(
+        &self,
+        record: &Exec,
+        key: Option<&RequestKey>,
+        sealed_call: Option<&[u8]>,
+    ) -> Result<Admitted> {
+        let budget = record.ids.agent_id.as_deref().map(|agent| BudgetTerms {
+            agent,
+            budget: locked(&self.settings).0.budget_of(agent),
+        });
+        let terms = Terms {
+            key,
+            budget,
+            sealed_call,
+        };
+        self.store()?.admit(self.owner(), record, terms)
+    }
+
+    fn refused(
+        &self,
+        call: &Call,
+        draft: &Draft,
+        error: Error,
+        key: Option<&RequestKey>,
+    ) -> Result<Submitted> {
+        let record = refusal(draft, error)?;
+        match self.store()?.refuse_with(record, key)? {
+            Refused::Recorded(exec) => Ok(Submitted {
+                exec,
+                replayed: false,
+            }),
+            Refused::Existing(id) => self.replayed(call, &id),
+        }
+    }
+
+    fn replayed(&self, call: &Call, id: &ExecId) -> Result<Submitted> {
+        Ok(Submitted {
+            exec: self.find(&call.ids.space_id, id.as_str())?,
+            replayed: true,
+        })
+    }
+
+    fn full(&self) -> Error {
+        let load = self.load();
+        let waiting = load.queued.saturating_add(1);
+        let soon = self.pace.load(Ordering::Relaxed).saturating_mul(waiting)
+            / u64::from(load.limit.max(1));
+        let mut error = Error::new(
+            Code::RateLimited,
+            Stage::Admit,
+            "as many execs wait already as may wait",
+        )
+        .hint("try again later, or ask the operator for a longer queue (`max_queued`)");
+        error.retry.after_ms = Some(soon.clamp(1000, 60_000));
+        error
+    }
+}
+
+impl Candidate {
+    fn waiting(self, start: Start) -> Waiting {
+        Waiting {
+            plan: self.plan,
+            project: self.project,
+            live: self.live,
+            cancel: self.cancel,
+            journal: self.journal,
+            stdin: self.stdin,
+            start,
+            since: Instant::now(),
+            span: tracing::Span::current(),
+        }
+    }
+
+    fn note_queued(&self, position: u64) {
+        let mut journal = locked(&self.journal);
+        journal.add(
+            Timestamp::now(),
+            Happened::State {
+                status: Status::Queued,
+                queue_position: Some(position),
+            },
+        );
+        self.live.tell(journal.written());
+    }
+}
+
+fn closed() -> Error {
+    let mut error = Error::new(
+        Code::ShuttingDown,
+        Stage::Admit,
+        "the server is shutting down and takes no new work",
+    )
+    .hint("try again in a moment, or ask another server");
+    error.retry.after_ms = Some(5000);
+    error
+}

@@ -1,0 +1,217 @@
+//! What a server looks after while it runs: its lease, what other servers ask of it, and what
+//! those that died have left.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use glovebox_model::{Code, Error, Result, SpaceId, Stage};
+use glovebox_store::Adopted;
+use jiff::Timestamp;
+
+use super::events::EVENTS_KEPT;
+use super::hall::Account;
+use super::live::{Live, Stop};
+use super::perform::{Start, Waiting};
+use super::{Dispatcher, LEASE, locked};
+use crate::path::{Draft, Plan};
+use crate::recovery::{self, NOBODY};
+
+const ROUND: Duration = Duration::from_secs(1);
+/// Every so many rounds.
+const TAKE_OVER: u64 = 3;
+const TIDY: u64 = 600;
+/// How long a request key is remembered.
+pub const KEYS_KEPT: Duration = Duration::from_secs(24 * 3600);
+
+#[derive(Debug, Default)]
+pub(super) struct Watchman {
+    gone: Mutex<bool>,
+    bell: Condvar,
+}
+
+impl Watchman {
+    /// Ends the rounds.
+    pub(super) fn go(&self) {
+        *locked(&self.gone) = true;
+        self.bell.notify_all();
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        *locked(&self.gone)
+    }
+
+    fn rest(&self) {
+        let gone = locked(&self.gone);
+        if !*gone {
+            let _rested = self.bell.wait_timeout(gone, ROUND);
+        }
+    }
+}
+
+/// Starts the rounds; they end with the dispatcher.
+pub(super) fn set_out(dispatcher: &Arc<Dispatcher>) -> Result<()> {
+    let weak = Arc::downgrade(dispatcher);
+    thread::Builder::new()
+        .name("watchman".to_owned())
+        .spawn(move || rounds(&weak))
+        .map(drop)
+        .map_err(|error| Error::new(Code::Busy, Stage::Open, "no thread is left").caused_by(error))
+}
+
+fn rounds(weak: &Weak<Dispatcher>) {
+    let mut renewed = Instant::now();
+    for round in 1_u64.. {
+        let Some(dispatcher) = weak.upgrade() else {
+            return;
+        };
+        dispatcher.watchman.rest();
+        if dispatcher.watchman.is_gone() {
+            return;
+        }
+        if let Err(error) = dispatcher.round(round, &mut renewed) {
+            tracing::warn!(%error, "the store could not be asked");
+        }
+    }
+}
+
+impl Dispatcher {
+    fn round(self: &Arc<Self>, round: u64, renewed: &mut Instant) -> Result<()> {
+        let store = self.store()?;
+        if store.is_shared() {
+            self.keep_lease(renewed);
+        }
+        for (space, id) in store.cancels_asked(self.owner())? {
+            let waiting = locked(&self.hall).withdraw(&space, &id);
+            match waiting {
+                Some(waiting) => drop(self.cancel_waiting(waiting)?),
+                None => {
+                    if let Some(live) = self.live_one(&space, &id) {
+                        live.cancel();
+                    }
+                }
+            }
+        }
+        self.apply(store.settings()?);
+        if round.is_multiple_of(TAKE_OVER) && !self.is_closed() {
+            self.take_over()?;
+        }
+        if round.is_multiple_of(TIDY) {
+            store.sweep(KEYS_KEPT)?;
+            self.forget_old_events()?;
+        }
+        Ok(())
+    }
+
+    /// Whoever cannot renew its lease must not go on: another server will soon take its execs for
+    /// lost, and rightly.
+    fn keep_lease(&self, renewed: &mut Instant) {
+        let kept = self
+            .store()
+            .and_then(|store| store.renew(self.owner(), LEASE));
+        match kept {
+            Ok(true) => *renewed = Instant::now(),
+            Ok(false) => self.fence("another server has taken over"),
+            Err(_) if renewed.elapsed() > LEASE / 3 * 2 => self.fence("the database is not there"),
+            Err(_) => {}
+        }
+    }
+
+    fn fence(&self, why: &str) {
+        if self.fenced.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        tracing::error!(why, "lost the lease; stopping everything");
+        for live in locked(&self.live).values() {
+            live.stop(Stop::LeaseLost);
+            live.cancel();
+        }
+    }
+
+    /// This server was cut off from its database and does nothing any more.
+    pub fn is_fenced(&self) -> bool {
+        self.fenced.load(Ordering::Relaxed)
+    }
+
+    /// What dead servers had running is lost; what waited goes on waiting, here.
+    pub(super) fn take_over(self: &Arc<Self>) -> Result<()> {
+        let store = self.store()?;
+        let recovered = recovery::recover(self.engine.state(), store, self.engine.owner())?;
+        for exec in &recovered.lost {
+            tracing::warn!(exec_id = %exec.exec_id, "lost in a crash");
+        }
+        for adopted in store.adopt_queued(NOBODY, self.owner())? {
+            self.wait_again(adopted)?;
+        }
+        self.call_next();
+        Ok(())
+    }
+
+    fn wait_again(&self, adopted: Adopted) -> Result<()> {
+        let Adopted {
+            opened,
+            record,
+            sealed_call,
+        } = adopted;
+        let (space, exec) = (record.ids.space_id.clone(), record.exec_id.clone());
+        let again = self
+            .seal
+            .open(&space, &exec, &sealed_call)
+            .and_then(|kept| {
+                let account = Account {
+                    space: space.clone(),
+                    user: kept.call.ids.user_id.clone(),
+                };
+                let stdin = kept.stdin;
+                let project = self.engine.project(&space, &kept.call.workspace)?;
+                let draft = Draft::again(&kept.call, project.id().clone(), exec.clone())?;
+                project.forget(&exec)?;
+                let journal = Mutex::new(project.journal(&exec)?);
+                // Policy may have changed meanwhile, and is asked again.
+                let plan: Plan = self.engine.plan(&draft, kept.call)?;
+                let id = (space.clone(), exec.clone());
+                let (live, cancel) = Live::new(id, project.id().clone(), account.clone())?;
+                Ok((account, plan, project, live, cancel, journal, stdin))
+            });
+        let (account, plan, project, live, cancel, journal, stdin) = match again {
+            Ok(parts) => parts,
+            Err(error) => {
+                let mut record = record;
+                record.status = match error.code {
+                    Code::PolicyDenied => glovebox_model::Status::PolicyDenied,
+                    Code::Lost => glovebox_model::Status::Lost,
+                    _ => glovebox_model::Status::Error,
+                };
+                record.ended_at = Some(Timestamp::now());
+                record.error = Some(error.of_exec(exec));
+                self.store()?.close(opened, record)?;
+                return Ok(());
+            }
+        };
+        let live = Arc::new(live);
+        locked(&self.live).insert(exec.clone(), Arc::clone(&live));
+        let waiting = Waiting {
+            plan,
+            project,
+            live,
+            cancel,
+            journal,
+            stdin,
+            start: Start::Queued(opened),
+            since: Instant::now(),
+            span: tracing::Span::none(),
+        };
+        locked(&self.hall).line_up(account, exec, waiting);
+        Ok(())
+    }
+
+    fn forget_old_events(&self) -> Result<()> {
+        let before = Timestamp::now() - EVENTS_KEPT;
+        for space in self.engine.spaces()? {
+            self.layout(&space)?.forget_journals(before)?;
+        }
+        self.layout(&SpaceId::local())?.forget_journals(before)?;
+        Ok(())
+    }
+}

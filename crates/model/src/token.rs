@@ -1,0 +1,168 @@
+//! Who may call a server, and for what.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::id::{SpaceId, TokenId, TokenName};
+
+/// What a token's holder is. An agent asks; it never decides about its own requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    Agent,
+    Approver,
+    Auditor,
+    Admin,
+}
+
+impl Role {
+    pub const ALL: [Self; 4] = [Self::Agent, Self::Approver, Self::Auditor, Self::Admin];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Approver => "approver",
+            Self::Auditor => "auditor",
+            Self::Admin => "admin",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.as_str() == text)
+    }
+
+    /// All that a token of this role can do; its scopes may only be fewer.
+    pub fn scopes(self) -> BTreeSet<Scope> {
+        use Scope::{
+            AuditRead, ExecsRead, ExecsWrite, FilesRead, FilesWrite, PolicyRead,
+        };
+        match self {
+            Self::Agent => [ExecsRead, ExecsWrite, FilesRead, FilesWrite, PolicyRead].into(),
+            Self::Approver => [ExecsRead, FilesRead, PolicyRead].into(),
+            Self::Auditor => [ExecsRead, FilesRead, PolicyRead, AuditRead].into(),
+            Self::Admin => Scope::ALL.into(),
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+macro_rules! scopes {
+    ($($name:ident = $text:literal;)+) => {
+        /// One thing that a token lets its holder do.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+        pub enum Scope { $(#[serde(rename = $text)] $name,)+ }
+
+        impl Scope {
+            pub const ALL: [Self; [$(Self::$name),+].len()] = [$(Self::$name),+];
+
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)+ }
+            }
+        }
+    };
+}
+
+scopes! {
+    ExecsRead = "execs:read";
+    ExecsWrite = "execs:write";
+    FilesRead = "files:read";
+    FilesWrite = "files:write";
+    PolicyRead = "policy:read";
+    AuditRead = "audit:read";
+    MetricsRead = "metrics:read";
+    SettingsRead = "settings:read";
+    SettingsWrite = "settings:write";
+    TokensRead = "tokens:read";
+    TokensWrite = "tokens:write";
+}
+
+impl Scope {
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.as_str() == text)
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A token as it may be shown: everything but the secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Token {
+    pub token_id: TokenId,
+    pub name: TokenName,
+    pub role: Role,
+    pub space_id: SpaceId,
+    /// What it really may do: the role's scopes, or fewer.
+    pub scopes: BTreeSet<Scope>,
+    /// Whoever holds it acts for this user, and for no other.
+    pub user_id: Option<String>,
+    /// Whoever holds it is this agent, and no other.
+    pub agent_id: Option<String>,
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+    pub created_at: Timestamp,
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    pub expires_at: Option<Timestamp>,
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    pub revoked_at: Option<Timestamp>,
+}
+
+impl Token {
+    pub fn is_usable(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
+    }
+
+    pub fn may(&self, scope: Scope) -> bool {
+        self.scopes.contains(&scope)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_the_wire_form() {
+        for scope in Scope::ALL {
+            assert_eq!(
+                serde_json::to_string(&scope).unwrap(),
+                format!("\"{scope}\"")
+            );
+            assert_eq!(Scope::parse(scope.as_str()), Some(scope));
+        }
+        for role in Role::ALL {
+            assert_eq!(serde_json::to_string(&role).unwrap(), format!("\"{role}\""));
+            assert_eq!(Role::parse(role.as_str()), Some(role));
+        }
+    }
+
+    #[test]
+    fn only_an_admin_changes_what_others_may_do() {
+        for role in [Role::Agent, Role::Approver, Role::Auditor] {
+            let scopes = role.scopes();
+            for scope in [
+                Scope::SettingsWrite,
+                Scope::TokensRead,
+                Scope::TokensWrite,
+                Scope::MetricsRead,
+            ] {
+                assert!(!scopes.contains(&scope), "{role} {scope}");
+            }
+        }
+        assert!(!Role::Agent.scopes().contains(&Scope::AuditRead));
+        assert!(!Role::Auditor.scopes().contains(&Scope::ExecsWrite));
+    }
+}

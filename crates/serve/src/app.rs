@@ -1,0 +1,128 @@
+//! What every handler can reach.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use glovebox_engine::Dispatcher;
+use glovebox_model::{Code, Error, Result, Stage};
+use tokio::sync::Semaphore;
+
+use crate::auth::Authenticator;
+use crate::body::Room;
+use crate::doors::Hosts;
+use crate::failure::{Answer, Failure};
+use crate::metrics::Metrics;
+use crate::options::Times;
+
+/// Work that waits for the disk at one time. What must answer even then (health, cancel, reading)
+/// does not stand in this line.
+const SUBMISSIONS: usize = 64;
+
+const PULSE: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Clone)]
+pub(crate) struct App(Arc<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    dispatcher: Arc<Dispatcher>,
+    auth: Authenticator,
+    hosts: Hosts,
+    metrics: Arc<Metrics>,
+    room: Room,
+    times: Times,
+    submissions: Semaphore,
+    /// What the store said last, and when.
+    pulse: tokio::sync::Mutex<Option<(Instant, bool)>>,
+}
+
+impl App {
+    pub(crate) fn new(
+        dispatcher: Arc<Dispatcher>,
+        auth: Authenticator,
+        hosts: Hosts,
+        metrics: Arc<Metrics>,
+        times: Times,
+    ) -> Self {
+        Self(Arc::new(Parts {
+            dispatcher,
+            auth,
+            hosts,
+            metrics,
+            room: Room::new(),
+            times,
+            submissions: Semaphore::new(SUBMISSIONS),
+            pulse: tokio::sync::Mutex::default(),
+        }))
+    }
+
+    pub(crate) fn auth(&self) -> &Authenticator {
+        &self.0.auth
+    }
+
+    pub(crate) fn hosts(&self) -> &Hosts {
+        &self.0.hosts
+    }
+
+    pub(crate) fn metrics(&self) -> &Arc<Metrics> {
+        &self.0.metrics
+    }
+
+    pub(crate) fn room(&self) -> &Room {
+        &self.0.room
+    }
+
+    pub(crate) fn times(&self) -> Times {
+        self.0.times
+    }
+
+    /// Only for what never touches the disk; everything else goes through [`App::ask`].
+    pub(crate) fn dispatcher(&self) -> &Arc<Dispatcher> {
+        &self.0.dispatcher
+    }
+
+    /// Asks the engine on a thread of its own: everything there blocks.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        question: impl FnOnce(&Arc<Dispatcher>) -> Result<T> + Send + 'static,
+    ) -> Answer<T> {
+        let began = Instant::now();
+        let dispatcher = Arc::clone(&self.0.dispatcher);
+        let asked = tokio::task::spawn_blocking(move || question(&dispatcher)).await;
+        self.0.metrics.store(what, began.elapsed());
+        match asked {
+            Ok(answer) => answer.map_err(Failure::from),
+            // It panicked; the log has why.
+            Err(error) => {
+                tracing::error!(%error, what, "the engine failed");
+                Err(Failure::internal())
+            }
+        }
+    }
+
+    /// Whether the store can be written. Everybody may ask, so it is found out once a second.
+    pub(crate) async fn store_answers(&self) -> bool {
+        let mut pulse = self.0.pulse.lock().await;
+        match *pulse {
+            Some((since, well)) if since.elapsed() < PULSE => well,
+            _ => {
+                let asked = self.ask("ping", |dispatcher| dispatcher.store()?.ping()).await;
+                *pulse = Some((Instant::now(), asked.is_ok()));
+                asked.is_ok()
+            }
+        }
+    }
+
+    /// The same for new work, of which only so much is taken on at once.
+    pub(crate) async fn submit<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Arc<Dispatcher>) -> Result<T> + Send + 'static,
+    ) -> Answer<T> {
+        let place = self.0.submissions.acquire().await;
+        let _place = place.map_err(|_| {
+            Error::new(Code::ShuttingDown, Stage::Admit, "the server is shutting down")
+        })?;
+        self.ask("submit", work).await
+    }
+}

@@ -1,0 +1,16 @@
+//! What callers send, read within bounds and taken only when it is exactly what the API's own
+//! description says.
+
+mod json;
+mod query;
+mod read;
+mod room;
+mod schema;
+mod strict;
+
+pub(crate) use json::{Json, Mutation, Sent};
+pub(crate) use query::Query;
+pub(crate) use read::Limit;
+pub(crate) use room::Room;
+#[cfg(test)]
+pub(crate) use schema::check as check_schema;

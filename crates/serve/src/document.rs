@@ -1,0 +1,212 @@
+//! The API's description: what the handlers say about themselves, and what holds for all of them.
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value, json};
+
+use crate::routes;
+
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
+    let described = routes::all().into_openapi();
+    complete(serde_json::to_value(described).unwrap_or_default())
+});
+
+/// The description as a value: requests are checked against it.
+pub(crate) fn value() -> &'static Value {
+    &DOCUMENT
+}
+
+/// The description as it is served and checked in.
+pub fn openapi_json() -> String {
+    let mut text = serde_json::to_string_pretty(&*DOCUMENT).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+const ABOUT: &str = "Runs code of agents in sandboxes, on one path that is recorded from request \
+to receipt. Every request but those for health and for this description needs a token. Another \
+space's things are answered like things that never were.\n\n\
+**Idempotency.** Every POST, PUT, PATCH and DELETE takes `Idempotency-Key`: the same key with the \
+same request is done once and answered the same for 24 hours; with another request it is a 409.\n\n\
+**Limits.** Bodies: 1 MiB, 16 MiB for an exec, 64 MiB for a file. The head of a request: 16 KiB in \
+64 lines, within 10 s. A body: within 60 s, with no pause over 10 s. A connection may be idle for \
+60 s. `wait` lasts at most 10 minutes, then the answer is 202. Events can be read until 24 hours \
+after the end.";
+
+fn complete(mut document: Value) -> Value {
+    document["openapi"] = json!("3.1.0");
+    document["info"] = json!({
+        "title": "Glovebox",
+        "version": env!("CARGO_PKG_VERSION"),
+        "description": ABOUT,
+        "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+    });
+    document["servers"] = json!([{"url": "/"}]);
+    document["components"]["securitySchemes"] = json!({"bearer": {
+        "type": "http", "scheme": "bearer",
+        "description": "A token: `glovebox token create`, or the file `token` of the state directory.",
+    }});
+    document["components"]["responses"] = responses();
+    let paths = document["paths"].take();
+    document["paths"] = json!({});
+    for (path, mut methods) in paths.as_object().cloned().into_iter().flatten() {
+        for (method, operation) in methods.as_object_mut().into_iter().flatten() {
+            complete_operation(&path, method, operation);
+        }
+        // The router's way to say that a parameter may hold slashes.
+        document["paths"][path.replace("{*", "{")] = methods;
+    }
+    widen(&mut document);
+    document
+}
+
+/// Numbers that cannot be negative go beyond what `int32` holds.
+fn widen(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            if fields.get("format") == Some(&json!("int32")) && fields.contains_key("minimum") {
+                fields.insert("format".to_owned(), json!("int64"));
+            }
+            fields.values_mut().for_each(widen);
+        }
+        Value::Array(items) => items.iter_mut().for_each(widen),
+        _ => {}
+    }
+}
+
+fn complete_operation(path: &str, method: &str, operation: &mut Value) {
+    let mutating = matches!(method, "post" | "put" | "patch" | "delete");
+    let secured = !routes::is_open(path);
+    if secured {
+        operation["security"] = json!([{"bearer": []}]);
+    }
+    if mutating {
+        let key = json!({
+            "name": "Idempotency-Key", "in": "header", "required": false,
+            "description": "Makes the request one that is done once.",
+            "schema": {"type": "string", "pattern": "^[!-~]+$", "minLength": 1, "maxLength": 255},
+        });
+        match operation["parameters"].as_array_mut() {
+            Some(parameters) => parameters.push(key),
+            None => operation["parameters"] = json!([key]),
+        }
+    }
+    for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
+        let schema = parameter["schema"].take();
+        parameter["schema"] = without_null(schema);
+    }
+    for (_, response) in operation["responses"].as_object_mut().into_iter().flatten() {
+        response["headers"]["X-Request-Id"] = json!({
+            "description": "The request's id in the server's log.",
+            "schema": {"type": "string", "pattern": "^r_[0-9a-f]{32}$"},
+        });
+        if mutating {
+            response["headers"]["Idempotency-Replayed"] = json!({
+                "description": "`true` when this is the answer to an earlier request.",
+                "schema": {"type": "string", "enum": ["true"]},
+            });
+        }
+    }
+    let has_body = operation.get("requestBody").is_some();
+    let mut add = |status: u16, applies: bool| {
+        let responses = &mut operation["responses"];
+        if applies && responses.get(status.to_string()).is_none() {
+            let reference = format!("#/components/responses/{}", name(status));
+            responses[status.to_string()] = json!({"$ref": reference});
+        }
+    };
+    for status in [400, 403, 500, 503] {
+        add(status, true);
+    }
+    add(401, secured);
+    add(429, secured);
+    add(404, path.contains('{'));
+    add(408, mutating);
+    add(409, mutating);
+    add(413, mutating);
+    add(415, has_body);
+    add(507, mutating);
+    add(410, path.ends_with("/events"));
+}
+
+/// In a query or a header nothing can be null; what is optional is left out.
+pub(crate) fn without_null(mut schema: Value) -> Value {
+    if let Some(types) = schema["type"].as_array() {
+        let left: Vec<Value> = types.iter().filter(|it| **it != json!("null")).cloned().collect();
+        if let [only] = left.as_slice() {
+            schema["type"] = only.clone();
+        }
+    }
+    let choices = schema.get("oneOf").and_then(Value::as_array).cloned();
+    if let Some(choices) = choices {
+        let left: Vec<&Value> = choices.iter().filter(|it| it["type"] != json!("null")).collect();
+        if let [only] = left.as_slice() {
+            return (*only).clone();
+        }
+    }
+    if let Some(schema) = schema.as_object_mut() {
+        // Indexing above has made one where there was none.
+        if schema.get("type") == Some(&Value::Null) {
+            schema.remove("type");
+        }
+    }
+    schema
+}
+
+fn name(status: u16) -> &'static str {
+    match status {
+        400 => "Invalid",
+        401 => "Unauthenticated",
+        403 => "Forbidden",
+        404 => "NotFound",
+        408 => "TooSlow",
+        409 => "Conflict",
+        410 => "Expired",
+        413 => "TooLarge",
+        415 => "UnsupportedMediaType",
+        429 => "TooMany",
+        503 => "Unavailable",
+        507 => "DiskFull",
+        _ => "Internal",
+    }
+}
+
+fn responses() -> Value {
+    let all = [
+        (400, "The request is not one that is described here."),
+        (401, "A valid token is needed."),
+        (403, "Policy, or the token's role, does not allow it; also a foreign `Host` or `Origin`."),
+        (404, "There is no such thing in the token's space."),
+        (408, "The body came too slowly."),
+        (409, "It clashes with what is there, or with an earlier request of the same key."),
+        (410, "It was kept for its time and is gone."),
+        (413, "The body is too large."),
+        (415, "The body is of another kind."),
+        (429, "Too many at once, or a budget is used up."),
+        (500, "The server failed; its log has the request's id."),
+        (503, "Not now: busy, starting, stopping, or without its store."),
+        (507, "The disk is full."),
+    ];
+    let mut responses = Map::new();
+    for (status, description) in all {
+        let mut headers = json!({"X-Request-Id": {
+            "description": "The request's id in the server's log.",
+            "schema": {"type": "string", "pattern": "^r_[0-9a-f]{32}$"},
+        }});
+        if matches!(status, 429 | 503) {
+            headers["Retry-After"] = json!({
+                "description": "Seconds.", "schema": {"type": "integer", "minimum": 1},
+            });
+        }
+        if status == 401 {
+            headers["WWW-Authenticate"] = json!({"schema": {"type": "string"}});
+        }
+        let body = json!({
+            "description": description,
+            "headers": headers,
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}},
+        });
+        responses.insert(name(status).to_owned(), body);
+    }
+    Value::Object(responses)
+}

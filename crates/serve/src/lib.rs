@@ -1,0 +1,48 @@
+//! Glovebox over HTTP: parse, ask the engine, print. Nothing is decided here but who may ask.
+//!
+//! A server is started in three steps, from a process that made its [`Spawner`] before its first
+//! thread:
+//!
+//! ```no_run
+//! use glovebox_serve::{Options, Stop, TokenKey, bootstrap, run};
+//! # fn serve(dispatcher: std::sync::Arc<glovebox_engine::Dispatcher>) -> glovebox_model::Result<()> {
+//! let state = dispatcher.state().path().to_owned();
+//! let key = TokenKey::load_or_create(&state)?;
+//! let token_file = bootstrap(dispatcher.store()?, &key, &state)?;
+//! let mut options = Options::new(&state);
+//! options.listen = "127.0.0.1:0".to_owned();
+//! let summary = run(options, dispatcher, Stop::default(), |listening| {
+//!     eprintln!("listening on {}", listening.url());
+//! })?;
+//! # let _ = (token_file, summary); Ok(()) }
+//! ```
+//!
+//! `run` blocks until SIGTERM, SIGINT or [`Stop::ask`], drains the engine and returns how that went.
+//!
+//! The order in which a request is looked at: framing of its bytes (`listen`), `Host` and `Origin`
+//! (`doors`), the token (`auth`), its scope (an argument of the handler), the body (`body`). An
+//! answer gets its id, its headers and its line in the log on the way out (`trace`).
+//!
+//! [`Spawner`]: glovebox_engine::Spawner
+
+mod app;
+mod auth;
+mod body;
+mod docs_page;
+mod document;
+mod doors;
+mod failure;
+mod held;
+mod listen;
+mod metrics;
+mod once;
+mod options;
+mod routes;
+mod server;
+mod trace;
+mod wire;
+
+pub use auth::{Issued, TokenKey, bootstrap};
+pub use document::openapi_json;
+pub use options::{Options, Times, TlsFiles};
+pub use server::{Listening, Stop, Summary, run};

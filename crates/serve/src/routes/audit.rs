@@ -1,0 +1,320 @@
+//! The ledger of the token's space.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use glovebox_model::{ExecId, ReceiptRef, SpaceId};
+use glovebox_store::{Entry, EntryFilter, Expectations, ExportFormat, Kind};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::app::App;
+use crate::auth::ReadsAudit;
+use crate::body::Query;
+use crate::failure::{Answer, Failure};
+use crate::wire::{Id, Page};
+
+const PIECE: usize = 64 << 10;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Filter {
+    #[param(inline)]
+    exec_id: Option<ExecId>,
+    #[param(value_type = Option<String>, pattern = "^(?:planned|started|outcome|refused|recovered|administered)$")]
+    kind: Option<Kind>,
+    #[param(inline)]
+    tag: Option<Id>,
+    /// From this time on.
+    #[param(value_type = Option<String>, format = DateTime)]
+    since: Option<Timestamp>,
+    /// Before this time.
+    #[param(value_type = Option<String>, format = DateTime)]
+    until: Option<Timestamp>,
+    #[param(inline)]
+    user_id: Option<Id>,
+    #[param(inline)]
+    conversation_id: Option<Id>,
+    #[param(inline)]
+    turn_id: Option<Id>,
+    #[param(inline)]
+    task_id: Option<Id>,
+    #[param(inline)]
+    workflow_id: Option<Id>,
+    #[param(inline)]
+    agent_id: Option<Id>,
+    #[param(inline)]
+    session_id: Option<Id>,
+    /// At most so many.
+    #[param(minimum = 1, maximum = 1000, default = 50)]
+    limit: Option<usize>,
+    /// `next` of the page before.
+    #[param(pattern = r"^-?[0-9]{1,18}\.[0-9]{1,18}$")]
+    cursor: Option<String>,
+}
+
+/// One entry. It never holds arguments, output or values of the environment.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct LedgerEntry {
+    space_id: SpaceId,
+    seq: u64,
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
+    #[schema(value_type = String)]
+    kind: Kind,
+    exec_id: Option<ExecId>,
+    ids: BTreeMap<String, String>,
+    tags: Vec<String>,
+    #[schema(value_type = Object)]
+    body: Value,
+    prev_hash: String,
+    hash: String,
+}
+
+impl From<Entry> for LedgerEntry {
+    fn from(entry: Entry) -> Self {
+        Self {
+            space_id: entry.space_id,
+            seq: entry.seq,
+            at: entry.at,
+            kind: entry.kind,
+            exec_id: entry.exec_id,
+            ids: entry.ids,
+            tags: entry.tags,
+            body: entry.body,
+            prev_hash: entry.prev_hash,
+            hash: entry.hash,
+        }
+    }
+}
+
+/// Query the ledger
+#[utoipa::path(
+    get, path = "/v1/audit", operation_id = "query_audit", tag = "audit",
+    params(Filter),
+    responses((status = 200, description = "A page.", body = Page<LedgerEntry>)),
+)]
+pub(super) async fn query(
+    State(app): State<App>,
+    ReadsAudit(caller): ReadsAudit,
+    Query(filter): Query<Filter>,
+) -> Answer<Json<Page<LedgerEntry>>> {
+    let space = caller.space().clone();
+    let text = |id: Option<Id>| id.map(|id| id.0);
+    let filter = EntryFilter {
+        exec_id: filter.exec_id,
+        kind: filter.kind,
+        tags: filter.tag.into_iter().map(|tag| tag.0).collect(),
+        since: filter.since,
+        until: filter.until,
+        user_id: text(filter.user_id),
+        conversation_id: text(filter.conversation_id),
+        turn_id: text(filter.turn_id),
+        task_id: text(filter.task_id),
+        workflow_id: text(filter.workflow_id),
+        agent_id: text(filter.agent_id),
+        session_id: text(filter.session_id),
+        limit: filter.limit.unwrap_or(0),
+        cursor: filter.cursor,
+    };
+    let page = app.ask("query", move |dispatcher| dispatcher.store()?.query(&space, &filter));
+    Ok(Json(Page::of(page.await?, LedgerEntry::from)))
+}
+
+/// Whether the ledger is as it was written.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Verification {
+    sound: bool,
+    /// How many entries were seen.
+    entries: u64,
+    /// The last of them.
+    head: Option<ReceiptRef>,
+    problems: Vec<Problem>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct Problem {
+    /// The entry it is about; null when it is about the whole.
+    seq: Option<u64>,
+    what: String,
+}
+
+/// Verify the ledger
+///
+/// Looks at every entry of the space.
+#[utoipa::path(
+    get, path = "/v1/audit/verify", operation_id = "verify_audit", tag = "audit",
+    responses((status = 200, description = "What was found.", body = Verification)),
+)]
+pub(super) async fn verify(
+    State(app): State<App>,
+    ReadsAudit(caller): ReadsAudit,
+) -> Answer<Json<Verification>> {
+    let space = caller.space().clone();
+    let verified = app.ask("verify", move |dispatcher| {
+        dispatcher.store()?.verify(&space, &Expectations::default())
+    });
+    let verified = verified.await?;
+    let problems = verified.problems.into_iter().map(|problem| Problem {
+        seq: problem.seq,
+        what: problem.what,
+    });
+    let problems: Vec<Problem> = problems.collect();
+    Ok(Json(Verification {
+        sound: problems.is_empty(),
+        entries: verified.entries,
+        head: verified.head,
+        problems,
+    }))
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Export {
+    /// `jsonl` can be verified without the server; `ocsf` is for other tools.
+    #[param(inline)]
+    format: Option<Format>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Format {
+    Jsonl,
+    Ocsf,
+}
+
+/// Export the ledger
+#[utoipa::path(
+    get, path = "/v1/audit/export", operation_id = "export_audit", tag = "audit",
+    params(Export),
+    responses((status = 200, description = "One JSON object on each line.",
+        content_type = "application/x-ndjson", body = String)),
+)]
+pub(super) async fn export(
+    State(app): State<App>,
+    ReadsAudit(caller): ReadsAudit,
+    Query(asked): Query<Export>,
+) -> Answer<Response> {
+    let format = match asked.format {
+        None | Some(Format::Jsonl) => ExportFormat::Jsonl,
+        Some(Format::Ocsf) => ExportFormat::Ocsf,
+    };
+    let space = caller.space().clone();
+    let (send, receive) = mpsc::channel::<io::Result<Bytes>>(4);
+    tokio::spawn(async move {
+        let failed = send.clone();
+        let exported = app.ask("export", move |dispatcher| {
+            let mut out = Pieces {
+                held: Vec::new(),
+                send,
+            };
+            dispatcher.store()?.export(&space, format, &mut out)?;
+            // Who went away does not miss the rest.
+            let _ = out.flush();
+            Ok(())
+        });
+        if exported.await.is_err() {
+            // Cut off, so that nobody takes it for the whole.
+            let _ = failed.send(Err(io::ErrorKind::Other.into())).await;
+        }
+    });
+    let pieces = futures_util::stream::unfold(receive, |mut receive| async {
+        let piece = receive.recv().await?;
+        Some((piece, receive))
+    });
+    let mut response = Response::new(Body::from_stream(pieces));
+    let lines = HeaderValue::from_static("application/x-ndjson");
+    response.headers_mut().insert(header::CONTENT_TYPE, lines);
+    Ok(response)
+}
+
+/// Writes into a response, and waits for a client that reads slowly.
+struct Pieces {
+    held: Vec<u8>,
+    send: mpsc::Sender<io::Result<Bytes>>,
+}
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.held.extend_from_slice(bytes);
+        if self.held.len() >= PIECE {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let piece = std::mem::take(&mut self.held);
+        if piece.is_empty() {
+            return Ok(());
+        }
+        let sent = self.send.blocking_send(Ok(Bytes::from(piece)));
+        sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+/// A signed statement that the ledger had this entry; kept elsewhere, it proves a cut tail.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub(super) struct Checkpoint {
+    space_id: String,
+    seq: u64,
+    hash: String,
+    public_key: String,
+    signature: String,
+}
+
+/// Get a checkpoint
+#[utoipa::path(
+    get, path = "/v1/audit/checkpoint", operation_id = "get_audit_checkpoint", tag = "audit",
+    responses(
+        (status = 200, description = "Of the last entry.", body = Checkpoint),
+        (status = 404, description = "Nothing is written yet.", body = crate::failure::ErrorBody),
+    ),
+)]
+pub(super) async fn checkpoint(
+    State(app): State<App>,
+    ReadsAudit(caller): ReadsAudit,
+) -> Answer<Json<Checkpoint>> {
+    let space = caller.space().clone();
+    let last = app.ask("checkpoint", move |dispatcher| {
+        let mut last = LastLine::default();
+        dispatcher.store()?.export(&space, ExportFormat::Jsonl, &mut last)?;
+        Ok(last.line)
+    });
+    // An empty ledger ends in its header, which is none.
+    serde_json::from_slice(&last.await?).map(Json).map_err(|_| Failure::not_found("checkpoint"))
+}
+
+/// Keeps the last complete line of what is written.
+#[derive(Debug, Default)]
+struct LastLine {
+    line: Vec<u8>,
+    next: Vec<u8>,
+}
+
+impl Write for LastLine {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for byte in bytes {
+            match byte {
+                b'\n' => self.line = std::mem::take(&mut self.next),
+                byte => self.next.push(*byte),
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,256 @@
+//! What happens to an exec, as it happens or as often as anybody asks again.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use glovebox_engine::{Event, EventPage, Progress, What};
+use glovebox_model::Exec;
+use glovebox_workspace::Stream;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+use utoipa::IntoParams;
+
+use super::Path;
+use super::settle::find;
+use crate::app::App;
+use crate::auth::{Caller, ReadsExecs};
+use crate::body::Query;
+use crate::failure::{Answer, Failure};
+
+/// Events that are read at once.
+const PAGE: usize = 128;
+/// Pages that wait for a client that reads slowly; the rest stays on disk.
+const AHEAD: usize = 2;
+/// How often the store is asked about an exec that another server runs.
+const LOOK: Duration = Duration::from_millis(500);
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct From {
+    /// Only events with a larger number. A reconnecting `EventSource` says the same in
+    /// `Last-Event-ID`.
+    #[param(minimum = 0, maximum = 9007199254740991i64, default = 0)]
+    after: Option<u64>,
+}
+
+/// Follow an exec
+///
+/// Server-sent events with numbers from 1 and without gaps: `state` and `output`. The last one is
+/// the final state, exactly once, with `exit_code`, `signal`, `limit_hit` and `receipt`. Output is
+/// `text`, or `base64` where a piece is not UTF-8 by itself. The same events can be read again
+/// until 24 hours after the end, also from another server.
+#[utoipa::path(
+    get, path = "/v1/execs/{id}/events", operation_id = "get_exec_events", tag = "execs",
+    params(
+        ("id" = String, Path, description = "The exec's id, or its client id."),
+        From,
+        ("Last-Event-ID" = Option<String>, Header, pattern = "^[0-9]{1,15}$",
+            description = "As `after`; the larger of the two counts."),
+    ),
+    responses((status = 200, description = "The events.",
+        content_type = "text/event-stream", body = String)),
+)]
+pub(super) async fn events(
+    State(app): State<App>,
+    ReadsExecs(caller): ReadsExecs,
+    Path(id): Path<String>,
+    Query(from): Query<From>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    follow(app, caller, &id, from, &headers).await
+}
+
+pub(super) async fn follow(
+    app: App,
+    caller: Caller,
+    id: &str,
+    from: From,
+    headers: &HeaderMap,
+) -> Answer<Response> {
+    let after = from.after.unwrap_or(0).max(last_event_id(headers)?);
+    let exec = find(&app, caller.space(), id).await?;
+    let live = app.dispatcher().watch(caller.space(), &exec.exec_id);
+    // The first page before the answer begins: its failure can still be an answer.
+    let (exec, page) = read(&app, exec, after).await?;
+    let (send, receive) = mpsc::channel(AHEAD);
+    let teller = Teller {
+        app,
+        caller,
+        exec,
+        after,
+        live,
+        send,
+        spoke: Instant::now(),
+    };
+    tokio::spawn(teller.tell(page));
+    let pieces = futures_util::stream::unfold(receive, |mut receive| async {
+        let piece: Bytes = receive.recv().await?;
+        Some((Ok::<_, std::convert::Infallible>(piece), receive))
+    });
+    let mut response = Response::new(Body::from_stream(pieces));
+    let kind = HeaderValue::from_static("text/event-stream");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    Ok(response)
+}
+
+fn last_event_id(headers: &HeaderMap) -> Answer<u64> {
+    let mut given = headers.get_all("last-event-id").iter();
+    let Some(first) = given.next() else {
+        return Ok(0);
+    };
+    let number = first.to_str().ok().filter(|text| {
+        (1..=15).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
+    });
+    match (number.and_then(|text| text.parse().ok()), given.next()) {
+        (Some(number), None) => Ok(number),
+        (_, _) => Err(Failure::invalid("`Last-Event-ID` must be the number of an event")),
+    }
+}
+
+/// The record first, so that what it says about the end is true of the events that follow.
+async fn read(app: &App, exec: Exec, after: u64) -> Answer<(Exec, EventPage)> {
+    let (space, id) = (exec.ids.space_id, exec.exec_id);
+    let asked = app.ask("events", move |dispatcher| {
+        let exec = dispatcher.find(&space, id.as_str())?;
+        let page = dispatcher.events(&exec, after, PAGE)?;
+        Ok((exec, page))
+    });
+    asked.await
+}
+
+struct Teller {
+    app: App,
+    caller: Caller,
+    exec: Exec,
+    after: u64,
+    live: Option<watch::Receiver<Progress>>,
+    send: mpsc::Sender<Bytes>,
+    /// When something was last sent.
+    spoke: Instant,
+}
+
+impl Teller {
+    /// Until the end of the exec, of the token, or of the client.
+    async fn tell(mut self, mut page: EventPage) {
+        let times = self.app.times();
+        let mut checked = Instant::now();
+        loop {
+            let full = page.events.len() >= PAGE;
+            if !self.pass_on(&page).await || page.complete {
+                return;
+            }
+            if !full && !self.wait(times.keep_alive, checked + times.recheck).await {
+                return;
+            }
+            if checked.elapsed() >= times.recheck {
+                checked = Instant::now();
+                let auth = self.app.auth();
+                if !auth.is_still_good(&self.app, &self.caller).await {
+                    return;
+                }
+            }
+            if let Some(live) = &mut self.live {
+                live.borrow_and_update();
+            }
+            let Ok((exec, next)) = read(&self.app, self.exec.clone(), self.after).await else {
+                return;
+            };
+            (self.exec, page) = (exec, next);
+        }
+    }
+
+    async fn pass_on(&mut self, page: &EventPage) -> bool {
+        let mut text = String::new();
+        for event in &page.events {
+            self.after = event.seq;
+            let last = page.complete && page.events.last() == Some(event);
+            let (name, data) = told(event, last.then_some(&self.exec));
+            text.push_str(&format!("id: {}\nevent: {name}\ndata: {data}\n\n", event.seq));
+        }
+        text.is_empty() || self.say(Bytes::from(text)).await
+    }
+
+    async fn say(&mut self, text: Bytes) -> bool {
+        self.spoke = Instant::now();
+        self.send.send(text).await.is_ok()
+    }
+
+    /// Until there may be something new. False when the client is gone, or the server closes with
+    /// the exec still waiting.
+    async fn wait(&mut self, keep_alive: Duration, recheck: Instant) -> bool {
+        let quiet = self.spoke + keep_alive;
+        let look = match &self.live {
+            Some(_) => recheck,
+            None => recheck.min(Instant::now() + LOOK),
+        };
+        let news = async {
+            match &mut self.live {
+                Some(live) => live.changed().await.is_ok(),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            still = news => {
+                if !still {
+                    self.live = None;
+                }
+            }
+            () = tokio::time::sleep_until(look) => {}
+            () = tokio::time::sleep_until(quiet) => {
+                return self.say(Bytes::from_static(b": still here\n\n")).await;
+            }
+            () = self.send.closed() => return false,
+        }
+        !(self.live.is_none() && self.app.dispatcher().is_closed())
+    }
+}
+
+fn told(event: &Event, end: Option<&Exec>) -> (&'static str, Value) {
+    let (seq, at) = (event.seq, event.at);
+    match &event.what {
+        What::State {
+            status,
+            queue_position,
+        } => {
+            let mut data = json!({"seq": seq, "at": at, "status": status});
+            if let Some(position) = queue_position {
+                data["queue_position"] = json!(position);
+            }
+            if let Some(exec) = end {
+                data["exit_code"] = json!(exec.exit_code);
+                data["signal"] = json!(exec.signal);
+                data["limit_hit"] = json!(exec.limit_hit);
+                data["receipt"] = json!(exec.receipt);
+            }
+            ("state", data)
+        }
+        What::Output { stream, bytes } => {
+            let mut data = json!({"seq": seq, "at": at, "stream": name(*stream)});
+            match std::str::from_utf8(bytes) {
+                Ok(text) => data["text"] = json!(text),
+                Err(_) => data["base64"] = json!(STANDARD.encode(bytes)),
+            }
+            ("output", data)
+        }
+        What::Truncated { stream } => {
+            let stream = name(*stream);
+            ("output", json!({"seq": seq, "at": at, "stream": stream, "truncated": true}))
+        }
+    }
+}
+
+fn name(stream: Stream) -> &'static str {
+    match stream {
+        Stream::Stdout => "stdout",
+        Stream::Stderr => "stderr",
+    }
+}

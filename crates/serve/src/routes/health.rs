@@ -1,0 +1,197 @@
+//! Whether the server is well.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use glovebox_engine::Submission;
+use glovebox_model::{
+    ByteString, Call, Code, Correlation, Evidence, Exec, Mode, OnExceed, PartialLimits,
+    PartialProfile, Program, Scope, Status, WorkspaceRef,
+};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::settle::settle;
+use crate::app::App;
+use crate::auth::{Anybody, Caller};
+use crate::body::Query;
+use crate::failure::{Answer, Failure};
+
+const PROBE: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Alive {
+    status: AliveStatus,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum AliveStatus {
+    Ok,
+}
+
+/// Is it alive
+#[utoipa::path(
+    get, path = "/healthz", operation_id = "get_alive", tag = "server",
+    responses((status = 200, description = "It answers.", body = Alive)),
+)]
+pub(super) async fn alive() -> Json<Alive> {
+    Json(Alive {
+        status: AliveStatus::Ok,
+    })
+}
+
+/// Is it ready
+///
+/// Whether new work would be taken: the store can be written, and the server is not closing.
+#[utoipa::path(
+    get, path = "/readyz", operation_id = "get_ready", tag = "server",
+    responses((status = 200, description = "It takes work.", body = Alive)),
+)]
+pub(super) async fn ready(State(app): State<App>) -> Answer<Json<Alive>> {
+    let not_now = |code| Failure::new(code, "the server takes no work now").after(1);
+    if app.dispatcher().is_closed() {
+        return Err(not_now(Code::ShuttingDown));
+    }
+    match app.store_answers().await {
+        true => Ok(Json(Alive {
+            status: AliveStatus::Ok,
+        })),
+        false => Err(not_now(Code::StoreUnavailable)),
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Asked {
+    /// Also run something trivial; needs `execs:write`.
+    #[param(default = false)]
+    probe: Option<bool>,
+}
+
+/// What system 0 told about itself, and what this host enforces.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct SandboxHealth {
+    status: SandboxStatus,
+    runtime_mode: &'static str,
+    /// A path of the host: for an admin alone.
+    workspace_root_native: Option<String>,
+    workspace_writable: bool,
+    docker_cli_path: Option<String>,
+    docker_version: Option<String>,
+    docker_context: Option<String>,
+    store: bool,
+    running: u64,
+    queued: u64,
+    max_concurrent_execs: u32,
+    guarantees: Vec<Evidence>,
+    probe_run: bool,
+    probe_ok: Option<bool>,
+    probe_error: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum SandboxStatus {
+    Ok,
+    Degraded,
+}
+
+/// Health in detail
+#[utoipa::path(
+    get, path = "/sandbox/health", operation_id = "sandbox_health", tag = "sandbox",
+    params(Asked),
+    responses((status = 200, description = "How it is.", body = SandboxHealth)),
+)]
+pub(super) async fn sandbox(
+    State(app): State<App>,
+    Anybody(caller): Anybody,
+    Query(asked): Query<Asked>,
+) -> Answer<Json<SandboxHealth>> {
+    let wants_probe = asked.probe.unwrap_or(false);
+    if wants_probe && !caller.token().may(Scope::ExecsWrite) {
+        return Err(Failure::new(Code::Forbidden, "a probe needs `execs:write`"));
+    }
+    let health = app.ask("health", |dispatcher| Ok(dispatcher.health())).await?;
+    let load = app.dispatcher().load();
+    let probed = match wants_probe {
+        true => Some(probe(&app, &caller).await),
+        false => None,
+    };
+    let probe_error = match &probed {
+        Some(Err(failure)) => Some(failure.0.message.clone()),
+        Some(Ok(exec)) if exec.status != Status::Succeeded => {
+            Some(format!("it ended as `{}`", exec.status))
+        }
+        _ => None,
+    };
+    let well = health.store.is_ok() && health.writable && probe_error.is_none();
+    let root = app.dispatcher().state().path().display().to_string();
+    Ok(Json(SandboxHealth {
+        status: if well { SandboxStatus::Ok } else { SandboxStatus::Degraded },
+        runtime_mode: "native",
+        workspace_root_native: caller.operator().is_ok().then_some(root),
+        workspace_writable: health.writable,
+        docker_cli_path: None,
+        docker_version: None,
+        docker_context: None,
+        store: health.store.is_ok(),
+        running: load.running,
+        queued: load.queued,
+        max_concurrent_execs: load.limit,
+        guarantees: nameless(health.guarantees, caller.operator().is_ok()),
+        probe_run: probed.is_some(),
+        probe_ok: probed.map(|_| probe_error.is_none()),
+        probe_error,
+    }))
+}
+
+/// What was seen on the host may name its paths.
+fn nameless(guarantees: Vec<Evidence>, operator: bool) -> Vec<Evidence> {
+    if operator {
+        return guarantees;
+    }
+    let hide = |evidence: Evidence| Evidence {
+        evidence: String::new(),
+        fix: None,
+        ..evidence
+    };
+    guarantees.into_iter().map(hide).collect()
+}
+
+async fn probe(app: &App, caller: &Caller) -> Answer<Exec> {
+    let word = |text: &str| ByteString::try_from(text).unwrap_or_default();
+    let mut ids = Correlation::of_space(caller.space().clone());
+    ids.user_id.clone_from(&caller.token().user_id);
+    ids.agent_id.clone_from(&caller.token().agent_id);
+    let call = Call {
+        ids,
+        client_id: None,
+        workspace: WorkspaceRef::Scratch,
+        program: Program::Argv {
+            command: word("true"),
+            args: Vec::new(),
+        },
+        cwd: None,
+        env: Vec::new(),
+        inputs: Vec::new(),
+        mode: Mode::Run,
+        on_exceed: OnExceed::Cap,
+        overrides: PartialProfile {
+            limits: PartialLimits {
+                wall_ms: Some(glovebox_model::Millis(5000)),
+                ..PartialLimits::default()
+            },
+            ..PartialProfile::default()
+        },
+    };
+    let submission = Submission {
+        call,
+        stdin: None,
+        key: None,
+    };
+    let submitted = app.submit(move |dispatcher| dispatcher.submit(submission)).await?;
+    settle(app, caller.space(), &submitted.exec.exec_id, PROBE).await
+}

@@ -1,0 +1,57 @@
+//! Waiting for an exec's end.
+
+use std::time::Duration;
+
+use glovebox_model::{Exec, ExecId, SpaceId};
+use tokio::time::{Instant, sleep_until};
+
+use crate::app::App;
+use crate::failure::{Answer, Failure};
+
+/// How often the store is asked about an exec that another server runs.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// One of the caller's space, by its id or by the caller's own.
+pub(super) async fn find(app: &App, space: &SpaceId, name: &str) -> Answer<Exec> {
+    let (space, name) = (space.clone(), name.to_owned());
+    let found = app.ask("find", move |dispatcher| dispatcher.find(&space, &name)).await;
+    found.map_err(|failure| match failure.0.code {
+        // The same words whatever was asked for.
+        glovebox_model::Code::NotFound => Failure::not_found("exec"),
+        _ => failure,
+    })
+}
+
+/// The record once the exec has ended, or as it is when the time is over.
+pub(super) async fn settle(
+    app: &App,
+    space: &SpaceId,
+    id: &ExecId,
+    most: Duration,
+) -> Answer<Exec> {
+    let deadline = Instant::now() + most;
+    loop {
+        // Before the look at the record: an end in between is not missed.
+        let live = app.dispatcher().watch(space, id);
+        let exec = find(app, space, id.as_str()).await?;
+        if exec.status.is_final() || Instant::now() >= deadline {
+            return Ok(exec);
+        }
+        match live {
+            Some(mut live) if !live.borrow().ended => {
+                tokio::select! {
+                    _ = live.wait_for(|progress| progress.ended) => {}
+                    () = sleep_until(deadline) => {}
+                }
+            }
+            // Its row is being closed, or it is another server's.
+            Some(_) | None => {
+                let pause = if live.is_some() { Duration::from_millis(2) } else { LOOK };
+                sleep_until(deadline.min(Instant::now() + pause)).await;
+            }
+        }
+        if app.dispatcher().is_closed() && app.dispatcher().watch(space, id).is_none() {
+            return find(app, space, id.as_str()).await;
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Tokens: who may call, and for what. An admin of the space `local` is the operator and sees every
+//! space; any other admin sees its own.
+
+use std::collections::BTreeSet;
+
+use axum::Json as Answered;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use glovebox_model::{Code, Error, Role, Scope, SpaceId, Stage, Token, TokenId, TokenName};
+use glovebox_store::TokenFilter;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::Path;
+use crate::app::App;
+use crate::auth::{Caller, ReadsTokens, Secret, WritesTokens, random};
+use crate::body::{Json, Limit, Mutation, Query, Sent};
+use crate::failure::{Answer, Failure};
+use crate::once::{Outcome, REPLAYED, once};
+use crate::wire::{Id, Page};
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"name": "ci", "role": "agent", "expires_at": "2099-01-01T00:00:00Z"}))]
+pub(super) struct TokenRequest {
+    /// Unique in its space.
+    name: TokenName,
+    role: Role,
+    /// The caller's own if nothing is said; another only for the operator.
+    space_id: Option<SpaceId>,
+    /// Fewer than the role's, never more.
+    #[schema(max_items = 100)]
+    scopes: Option<BTreeSet<Scope>>,
+    /// Whoever holds it acts for this user alone.
+    user_id: Option<Id>,
+    /// Whoever holds it is this agent alone.
+    agent_id: Option<Id>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Timestamp>,
+}
+
+impl Sent for TokenRequest {
+    const LIMIT: Limit = Limit::Plain;
+}
+
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub(super) struct NewToken {
+    token: Token,
+    /// Shown this once; only a hash is kept.
+    #[schema(pattern = "^gb_[0-9a-f]{32}_[0-9a-f]{64}$")]
+    secret: String,
+}
+
+/// Create a token
+#[utoipa::path(
+    post, path = "/v1/tokens", operation_id = "create_token", tag = "tokens",
+    request_body = TokenRequest,
+    responses((status = 201, description = "The token and its secret.", body = NewToken)),
+)]
+pub(super) async fn create(
+    State(app): State<App>,
+    WritesTokens(caller): WritesTokens,
+    Json { value, mutation }: Json<TokenRequest>,
+) -> Answer<Response> {
+    let secret = new_secret(&app, &caller, &mutation)?;
+    let token = value.token(&caller, secret.id())?;
+    let (hash, by, work_app) = (app.auth().key().hash(&secret), caller.actor(), app.clone());
+    let work = async move {
+        let made = token.clone();
+        let kept = work_app.ask("create_token", move |dispatcher| {
+            dispatcher.store()?.create_token(&made, &hash, &by)
+        });
+        kept.await?;
+        // What is kept for a replay has no secret in it; the secret is made again.
+        Outcome::json(StatusCode::CREATED, &token)
+    };
+    let answered = once(&app, &caller, &mutation, work).await?;
+    reveal(answered, &secret).await
+}
+
+async fn reveal(answered: Response, secret: &Secret) -> Answer<Response> {
+    let replayed = answered.headers().contains_key(REPLAYED);
+    let bytes = axum::body::to_bytes(answered.into_body(), Limit::Plain.bytes()).await;
+    let token = bytes.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let answer = NewToken {
+        token: token.ok_or_else(Failure::internal)?,
+        secret: secret.reveal().to_owned(),
+    };
+    let response = Outcome::json(StatusCode::CREATED, &answer)?;
+    let response = axum::response::IntoResponse::into_response(response);
+    Ok(if replayed { crate::once::replayed(response) } else { response })
+}
+
+/// Random; with an `Idempotency-Key` made from what only this caller has, so that a replay gives
+/// the same one although nothing of it is kept.
+fn new_secret(app: &App, caller: &Caller, mutation: &Mutation) -> Answer<Secret> {
+    let bytes: [u8; 64] = match &mutation.key {
+        None => {
+            let mut bytes = [0; 64];
+            random(&mut bytes)?;
+            bytes
+        }
+        Some(key) => {
+            let parts = [&caller.seed()[..], key.as_bytes(), &mutation.fingerprint];
+            let mut bytes = [0; 64];
+            bytes[..32].copy_from_slice(&app.auth().key().derive("id of a token", &parts));
+            bytes[32..].copy_from_slice(&app.auth().key().derive("secret of a token", &parts));
+            bytes
+        }
+    };
+    let (mut id, mut secret) = ([0; 16], [0; 32]);
+    id.copy_from_slice(&bytes[..16]);
+    secret.copy_from_slice(&bytes[32..]);
+    Ok(Secret::of(&TokenId::from_random(id), &secret))
+}
+
+impl TokenRequest {
+    fn token(self, caller: &Caller, id: &TokenId) -> Answer<Token> {
+        let space_id = self.space_id.unwrap_or_else(|| caller.space().clone());
+        if space_id != *caller.space() {
+            caller.operator()?;
+        }
+        let most = self.role.scopes();
+        let scopes = self.scopes.unwrap_or_else(|| most.clone());
+        if let Some(scope) = scopes.difference(&most).next() {
+            let message = format!("the role `{}` does not have `{scope}`", self.role);
+            return Err(Failure::new(Code::Forbidden, message));
+        }
+        let created_at = Timestamp::now();
+        if self.expires_at.is_some_and(|end| end <= created_at) {
+            return Err(Failure::new(Code::Conflict, "`expires_at` is in the past"));
+        }
+        Ok(Token {
+            token_id: id.clone(),
+            name: self.name,
+            role: self.role,
+            space_id,
+            scopes,
+            user_id: self.user_id.map(|id| id.0),
+            agent_id: self.agent_id.map(|id| id.0),
+            created_at,
+            expires_at: self.expires_at,
+            revoked_at: None,
+        })
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Filter {
+    /// Only those of this space; another than the caller's own only for the operator.
+    #[param(inline)]
+    space_id: Option<SpaceId>,
+    /// Also those that were revoked or have expired.
+    #[param(default = false)]
+    all: Option<bool>,
+    /// At most so many.
+    #[param(minimum = 1, maximum = 1000, default = 50)]
+    limit: Option<usize>,
+    /// `next` of the page before.
+    #[param(pattern = r"^-?[0-9]{1,18}\.t_[0-9a-f]{32}$")]
+    cursor: Option<String>,
+}
+
+/// List tokens
+#[utoipa::path(
+    get, path = "/v1/tokens", operation_id = "list_tokens", tag = "tokens",
+    params(Filter),
+    responses((status = 200, description = "A page.", body = Page<Token>)),
+)]
+pub(super) async fn list(
+    State(app): State<App>,
+    ReadsTokens(caller): ReadsTokens,
+    Query(filter): Query<Filter>,
+) -> Answer<Answered<Page<Token>>> {
+    let space = match (filter.space_id, caller.operator()) {
+        (asked, Ok(())) => asked,
+        (None, Err(_)) => Some(caller.space().clone()),
+        (Some(asked), Err(_)) if asked == *caller.space() => Some(asked),
+        (Some(_), Err(failure)) => return Err(failure),
+    };
+    let filter = TokenFilter {
+        space,
+        include_unusable: filter.all.unwrap_or(false),
+        limit: filter.limit.unwrap_or(0),
+        cursor: filter.cursor,
+    };
+    let page = app.ask("tokens", move |dispatcher| dispatcher.store()?.tokens(&filter)).await?;
+    Ok(Answered(Page::of(page, |token| token)))
+}
+
+fn unknown() -> Failure {
+    Failure::not_found("token")
+}
+
+/// One that the caller may see; any other is as unknown as one that never was.
+async fn visible(app: &App, caller: &Caller, id: &str) -> Answer<Token> {
+    let id: TokenId = id.parse().map_err(|_| unknown())?;
+    let found = app.ask("token", move |dispatcher| dispatcher.store()?.token(&id)).await?;
+    let mine = |token: &Token| caller.operator().is_ok() || token.space_id == *caller.space();
+    found.map(|(token, _)| token).filter(mine).ok_or_else(unknown)
+}
+
+/// Get a token
+#[utoipa::path(
+    get, path = "/v1/tokens/{id}", operation_id = "get_token", tag = "tokens",
+    params(("id" = String, Path, description = "The token's id.")),
+    responses((status = 200, description = "The token, without its secret.", body = Token)),
+)]
+pub(super) async fn get(
+    State(app): State<App>,
+    ReadsTokens(caller): ReadsTokens,
+    Path(id): Path<String>,
+) -> Answer<Answered<Token>> {
+    visible(&app, &caller, &id).await.map(Answered)
+}
+
+/// Revoke a token
+///
+/// New requests with it are refused within a second, open streams end within five.
+#[utoipa::path(
+    delete, path = "/v1/tokens/{id}", operation_id = "revoke_token", tag = "tokens",
+    params(("id" = String, Path, description = "The token's id.")),
+    responses((status = 200, description = "The token as it is now.", body = Token)),
+)]
+pub(super) async fn revoke(
+    State(app): State<App>,
+    WritesTokens(caller): WritesTokens,
+    Path(id): Path<String>,
+    mutation: Mutation,
+) -> Answer<Response> {
+    let token = visible(&app, &caller, &id).await?;
+    let (by, work_app) = (caller.actor(), app.clone());
+    let work = async move {
+        let revoked = work_app.ask("revoke_token", move |dispatcher| {
+            let revoked = dispatcher.store()?.revoke_token(&token.token_id, &by)?;
+            revoked.ok_or_else(|| {
+                Error::new(Code::NotFound, Stage::Parse, "there is no such token")
+            })
+        });
+        let token = revoked.await?;
+        work_app.auth().forget();
+        Outcome::json(StatusCode::OK, &token)
+    };
+    once(&app, &caller, &mutation, work).await
+}

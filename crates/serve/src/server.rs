@@ -1,0 +1,183 @@
+//! The life of a server: open the doors, answer, close them.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use glovebox_engine::{Dispatcher, Drained};
+use glovebox_model::{Code, Error, Result, Stage};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{Notify, Semaphore, watch};
+
+use crate::app::App;
+use crate::auth::{Authenticator, TokenKey};
+use crate::doors::Hosts;
+use crate::listen::{Hall, Listener, acceptor, bind_tcp, bind_unix};
+use crate::metrics::Metrics;
+use crate::options::Options;
+use crate::routes;
+
+/// How long answers that are under way may take once everything else is done.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
+/// Where a server listens.
+#[derive(Debug, Clone)]
+pub struct Listening {
+    pub address: SocketAddr,
+    pub tls: bool,
+    pub socket: Option<PathBuf>,
+}
+
+impl Listening {
+    /// `http://127.0.0.1:7070`
+    pub fn url(&self) -> String {
+        let scheme = if self.tls { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+}
+
+/// How a server ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Summary {
+    pub drained: Drained,
+}
+
+/// Asks a running server to end, as a signal does; a second time, to hurry.
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<Asked>);
+
+#[derive(Debug, Default)]
+struct Asked {
+    again: AtomicBool,
+    told: Notify,
+    once: AtomicBool,
+}
+
+impl Stop {
+    pub fn ask(&self) {
+        if self.0.once.swap(true, Ordering::AcqRel) {
+            self.0.again.store(true, Ordering::Release);
+        }
+        self.0.told.notify_one();
+    }
+
+    fn hurries(&self) -> bool {
+        self.0.again.load(Ordering::Acquire)
+    }
+
+    async fn asked(&self) {
+        while !self.0.once.load(Ordering::Acquire) {
+            self.0.told.notified().await;
+        }
+    }
+}
+
+/// Serves until SIGTERM, SIGINT or [`Stop::ask`]. `ready` is called once, when requests are
+/// answered. Blocks; it makes its own runtime, so it must not be called from one.
+pub fn run(
+    options: Options,
+    dispatcher: Arc<Dispatcher>,
+    stop: Stop,
+    ready: impl FnOnce(&Listening),
+) -> Result<Summary> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("glovebox-serve")
+        .build()
+        .map_err(|error| cannot("start the runtime").caused_by(error))?;
+    let summary = runtime.block_on(serve(options, dispatcher, stop, ready));
+    // What still reads or writes now has had its time.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    summary
+}
+
+async fn serve(
+    options: Options,
+    dispatcher: Arc<Dispatcher>,
+    stop: Stop,
+    ready: impl FnOnce(&Listening),
+) -> Result<Summary> {
+    let tls = options.tls.as_ref().map(acceptor).transpose()?;
+    let key = TokenKey::load_or_create(&options.keys)?;
+    let (listener, address) = bind_tcp(&options.listen)?;
+    let mut listeners = vec![Listener::Tcp(listener, tls.clone())];
+    let mut socket_file = None;
+    if let Some(path) = &options.socket {
+        let (listener, file) = bind_unix(path)?;
+        listeners.push(Listener::Unix(listener));
+        socket_file = Some(file);
+    }
+    let signals = (listen_for(SignalKind::terminate())?, listen_for(SignalKind::interrupt())?);
+    let metrics = Arc::new(Metrics::new());
+    count_ends(&dispatcher, &metrics);
+    let app = App::new(
+        Arc::clone(&dispatcher),
+        Authenticator::new(key, options.bad_tokens),
+        Hosts::new(Some(address), &options.allow_hosts, tls.is_some()),
+        Arc::clone(&metrics),
+        options.times,
+    );
+    let (close, closing) = watch::channel(false);
+    let places = Arc::new(Semaphore::new(options.connections));
+    let hall = Hall {
+        router: routes::router(app),
+        times: options.times,
+        places: Arc::clone(&places),
+        metrics,
+        closing,
+    };
+    for listener in listeners {
+        tokio::spawn(hall.clone().receive(listener));
+    }
+    tokio::spawn(relay(signals, stop.clone()));
+    ready(&Listening {
+        address,
+        tls: tls.is_some(),
+        socket: options.socket,
+    });
+
+    stop.asked().await;
+    tracing::info!("closing");
+    // The doors stay open meanwhile: whoever waits for an exec can still ask how it ended.
+    let hurry = stop.clone();
+    let drained = tokio::task::spawn_blocking(move || {
+        dispatcher.drain(options.patience, &|| hurry.hurries())
+    });
+    let drained = drained.await.map_err(|error| cannot("close").caused_by(error))??;
+    // Nobody is left to hear it when all are gone.
+    let _ = close.send(true);
+    let all = u32::try_from(options.connections).unwrap_or(u32::MAX);
+    let _ = tokio::time::timeout(LAST_ANSWERS, places.acquire_many(all)).await;
+    drop(socket_file);
+    tracing::info!(?drained, "closed");
+    Ok(Summary { drained })
+}
+
+fn count_ends(dispatcher: &Dispatcher, metrics: &Arc<Metrics>) {
+    let metrics = Arc::clone(metrics);
+    dispatcher.on_end(move |exec, waited| {
+        let backend = exec.backend.map_or("none", |backend| backend.as_str());
+        let ran = exec.duration_ms.map(Duration::from_millis);
+        metrics.exec_ended(exec.status.as_str(), backend, ran, Some(waited));
+    });
+}
+
+fn listen_for(kind: SignalKind) -> Result<Signal> {
+    signal(kind).map_err(|error| cannot("listen for signals").caused_by(error))
+}
+
+async fn relay((mut terminate, mut interrupt): (Signal, Signal), stop: Stop) {
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        stop.ask();
+    }
+}
+
+fn cannot(what: &str) -> Error {
+    Error::new(Code::Internal, Stage::Open, format!("the server cannot {what}"))
+}

@@ -1,0 +1,119 @@
+//! Around every request: its id, who sent it, what came of it, and nothing of what it said.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header::{self, HeaderName, HeaderValue};
+use axum::middleware::Next;
+use axum::response::Response;
+use futures_util::FutureExt;
+
+use crate::app::App;
+use crate::auth::Identity;
+use crate::failure::Failure;
+use crate::listen::Peer;
+
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The outermost layer: whatever happens inside, an answer with an id comes out.
+pub(crate) async fn follow(State(app): State<App>, request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let id = request_id();
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().map_or("-", |it| it.as_str()).to_owned();
+    let handled = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    let mut response = handled.unwrap_or_else(|panic| panicked(&id, &*panic));
+    let who = response.extensions_mut().remove::<Who>();
+    if let Some(failure) = response.extensions_mut().remove::<Failure>() {
+        log_failure(&id, &failure);
+        let headers = std::mem::take(response.headers_mut());
+        response = failure.render(&id);
+        // What the router knows and an error does not: which methods there are.
+        if let Some(allow) = headers.get(header::ALLOW) {
+            response.headers_mut().insert(header::ALLOW, allow.clone());
+        }
+    }
+    finish(&mut response, &id);
+    let took = began.elapsed();
+    let status = response.status().as_u16();
+    app.metrics().request(&route, method.as_str(), status, took);
+    tracing::info!(
+        request_id = %id,
+        %method,
+        route,
+        status,
+        took_ms = took.as_secs_f64() * 1000.0,
+        token_id = who.as_ref().map(|who| who.token.as_str()),
+        space = who.as_ref().map(|who| who.space.as_str()),
+        "request"
+    );
+    response
+}
+
+/// For the log alone.
+#[derive(Debug, Clone)]
+struct Who {
+    token: String,
+    space: String,
+}
+
+/// Finds out who calls, for the handlers and for the log. Whether it matters is the handler's to
+/// say: some routes are open to everybody.
+pub(crate) async fn identify(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let peer = request.extensions().get::<Peer>().copied().unwrap_or(Peer::Owner);
+    let open = request
+        .extensions()
+        .get::<MatchedPath>()
+        .is_none_or(|path| crate::routes::is_open(path.as_str()));
+    if open {
+        return next.run(request).await;
+    }
+    let known = app.auth().identify(&app, request.headers(), peer).await;
+    let who = known.as_ref().ok().map(|caller| Who {
+        token: caller.token().token_id.to_string(),
+        space: caller.space().to_string(),
+    });
+    request.extensions_mut().insert(Identity(known));
+    let mut response = next.run(request).await;
+    if let Some(who) = who {
+        response.extensions_mut().insert(who);
+    }
+    response
+}
+
+fn panicked(id: &str, panic: &(dyn Any + Send)) -> Response {
+    let message = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a panic without words");
+    tracing::error!(request_id = %id, message, "a handler panicked");
+    axum::response::IntoResponse::into_response(Failure::internal())
+}
+
+fn log_failure(id: &str, failure: &Failure) {
+    if failure.status().is_server_error() {
+        tracing::warn!(request_id = %id, code = %failure.0.code, error = %failure.0, "failed");
+    }
+}
+
+fn finish(response: &mut Response, id: &str) {
+    let headers = response.headers_mut();
+    if let Ok(id) = HeaderValue::from_str(id) {
+        headers.insert(REQUEST_ID, id);
+    }
+    let nosniff = HeaderValue::from_static("nosniff");
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    let no_store = HeaderValue::from_static("no-store");
+    headers.insert(header::CACHE_CONTROL, no_store);
+}
+
+/// Only to find a request in the log; nothing depends on it.
+fn request_id() -> String {
+    let mut bytes = [0; 16];
+    // Without random numbers the id is of no use, and nothing worse.
+    let _ = getrandom::fill(&mut bytes);
+    format!("r_{:032x}", u128::from_ne_bytes(bytes))
+}

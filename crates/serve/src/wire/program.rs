@@ -1,0 +1,159 @@
+//! What is to run. Each kind but `argv` has the one or two shapes that it can have; another shape
+//! is refused as policy, since who reads `kind: python` in a log must be able to believe it.
+
+use std::collections::BTreeMap;
+
+use glovebox_model::{ByteString, Code, EnvKey, EnvVar, Program};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::{Free, GuestDir, Plain};
+use crate::failure::{Answer, Failure};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Kind {
+    Argv,
+    Shell,
+    Python,
+    Javascript,
+}
+
+/// `shell`: `bash` with `["-lc", script]`. `python`: `python` or `python3` with `["-c", code]` or
+/// a file below `/workspace/inputs/`, either after `-u`. `javascript`: `node` with `["-e", code]`.
+/// `argv`: anything. Another shape is a 403.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExecSpec {
+    kind: Kind,
+    command: Plain,
+    #[serde(default)]
+    #[schema(max_items = 10000)]
+    args: Vec<ByteString>,
+    cwd: Option<GuestDir>,
+    #[serde(default)]
+    env: BTreeMap<EnvKey, Free>,
+    /// What the program reads from its standard input.
+    stdin: Option<String>,
+}
+
+/// The same in the engine's words.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) program: Program,
+    pub(super) cwd: Option<ByteString>,
+    pub(super) env: Vec<EnvVar>,
+    pub(super) stdin: Option<Vec<u8>>,
+}
+
+impl ExecSpec {
+    pub(super) fn asked(self) -> Answer<Asked> {
+        let env = self.env.into_iter().map(|(key, value)| {
+            Ok(EnvVar {
+                key,
+                value: bytes(&value.0)?,
+            })
+        });
+        Ok(Asked {
+            env: env.collect::<Answer<_>>()?,
+            cwd: self.cwd.map(|dir| bytes(&dir.0)).transpose()?,
+            stdin: self.stdin.map(String::into_bytes),
+            program: program(self.kind, &self.command.0, self.args)?,
+        })
+    }
+}
+
+fn program(kind: Kind, command: &str, args: Vec<ByteString>) -> Answer<Program> {
+    let words: Vec<&[u8]> = args.iter().map(ByteString::as_bytes).collect();
+    match (kind, command, words.as_slice()) {
+        (Kind::Argv, command, _) => Ok(Program::Argv {
+            command: bytes(command)?,
+            args,
+        }),
+        (Kind::Shell, "bash", [b"-lc", _]) => Ok(Program::Shell {
+            script: last(args),
+        }),
+        (Kind::Python, "python" | "python3", [b"-c", _]) => Ok(Program::Python {
+            code: last(args),
+        }),
+        (Kind::Python, "python" | "python3", [b"-u", b"-c", _]) => python(args),
+        (Kind::Python, "python" | "python3", [file] | [b"-u", file]) if is_input(file) => {
+            python(args)
+        }
+        (Kind::Javascript, "node", [b"-e", _]) => Ok(Program::Javascript { code: last(args) }),
+        (Kind::Shell, _, _) => Err(shape("shell", "`bash` with `[\"-lc\", script]`")),
+        (Kind::Python, _, _) => Err(shape(
+            "python",
+            "`python` with `[\"-c\", code]` or a file below `/workspace/inputs/`",
+        )),
+        (Kind::Javascript, _, _) => Err(shape("javascript", "`node` with `[\"-e\", code]`")),
+    }
+}
+
+fn python(args: Vec<ByteString>) -> Answer<Program> {
+    Ok(Program::Argv {
+        command: bytes("python3")?,
+        args,
+    })
+}
+
+fn last(mut args: Vec<ByteString>) -> ByteString {
+    args.pop().unwrap_or_default()
+}
+
+fn is_input(file: &[u8]) -> bool {
+    let Some(below) = file.strip_prefix(b"/workspace/inputs/") else {
+        return false;
+    };
+    !below.is_empty() && below.split(|byte| *byte == b'/').all(|part| part != b"..")
+}
+
+pub(super) fn bytes(text: &str) -> Answer<ByteString> {
+    ByteString::try_from(text).map_err(|why| Failure::invalid(format!("a text {why}")))
+}
+
+fn shape(kind: &str, wanted: &str) -> Failure {
+    let message = format!("an exec of kind `{kind}` is {wanted}");
+    Failure::new(Code::PolicyDenied, message).hint("use `kind: argv` for any other command")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(kind: Kind, command: &str, args: &[&str]) -> Result<Program, Code> {
+        let args = args.iter().map(|it| ByteString::try_from(*it).unwrap()).collect();
+        program(kind, command, args).map_err(|failure| failure.0.code)
+    }
+
+    #[test]
+    fn each_kind_has_its_shapes_and_no_other() {
+        let argv = |program: Program| {
+            program.argv().iter().map(ByteString::display).collect::<Vec<_>>().join(" ")
+        };
+        for (kind, command, args, runs) in [
+            (Kind::Shell, "bash", &["-lc", "x"][..], "bash -lc x"),
+            (Kind::Python, "python", &["-c", "x"], "python3 -c x"),
+            (Kind::Python, "python3", &["-u", "-c", "x"], "python3 -u -c x"),
+            (Kind::Python, "python", &["-u", "/workspace/inputs/a.py"], "python3 -u /workspace/inputs/a.py"),
+            (Kind::Javascript, "node", &["-e", "x"], "node -e x"),
+            (Kind::Argv, "/bin/true", &[], "/bin/true"),
+        ] {
+            assert_eq!(argv(of(kind, command, args).unwrap()), runs);
+        }
+        for (kind, command, args) in [
+            (Kind::Shell, "sh", &["-lc", "x"][..]),
+            (Kind::Shell, "bash", &["-c", "x"]),
+            (Kind::Shell, "bash", &["-lc", "x", "y"]),
+            (Kind::Python, "/usr/bin/python3", &["-c", "x"]),
+            (Kind::Python, "python", &["-m", "x"]),
+            (Kind::Python, "python", &["/workspace/work/a.py"]),
+            (Kind::Python, "python", &["/workspace/inputs/../work/a.py"]),
+            (Kind::Python, "python", &["/workspace/inputs/"]),
+            (Kind::Javascript, "node", &["-p", "x"]),
+            (Kind::Javascript, "deno", &["-e", "x"]),
+        ] {
+            assert_eq!(of(kind, command, args), Err(Code::PolicyDenied), "{command} {args:?}");
+        }
+    }
+}

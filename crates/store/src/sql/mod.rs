@@ -1,0 +1,17 @@
+//! The little of SQL that both databases share: statements with `?N` parameters, values, rows, and
+//! transactions. What is above this module is written once; where the dialects really differ,
+//! [`Session::is_shared`] says which one it is.
+
+mod postgres;
+mod row;
+mod server;
+mod session;
+mod sqlite;
+mod tls;
+mod value;
+
+pub(crate) use row::Row;
+pub(crate) use server::Server;
+pub(crate) use session::{Access, Session, SqlError, SqlResult};
+pub(crate) use sqlite::connect as connect_sqlite;
+pub(crate) use value::{Value, values};

@@ -1,0 +1,5 @@
+//! The server as its clients see it.
+
+mod execs;
+mod kills;
+mod two_servers;
