@@ -77,11 +77,13 @@ struct House {
 
 impl House {
     /// Loads the server until it is to be killed there, and kills it.
-    fn kill_at(&self, stage: &str) -> Duration {
+    fn kill_at(&self, stage: &str, passing: usize) -> Duration {
         let mark = self.trial.home().join("reached");
         let _ = fs::remove_file(&mark);
-        let start =
-            Start::default().outside("GLOVEBOX_PAUSE_AT", format!("{stage}:{}", mark.display()));
+        let start = Start::default().outside(
+            "GLOVEBOX_PAUSE_AT",
+            format!("{stage}#{passing}:{}", mark.display()),
+        );
         let mut server = start.on(&self.trial);
         let ready = server.ready_after;
         let over = Arc::new(AtomicBool::new(false));
@@ -99,7 +101,7 @@ impl House {
             .collect();
         let begun = self.numbers.load(Ordering::Relaxed);
         let reached = wait_until(Duration::from_secs(30), || {
-            mark.exists() || (stage == "any" && self.numbers.load(Ordering::Relaxed) > begun + 12)
+            mark.exists() || (stage == "any" && self.numbers.load(Ordering::Relaxed) > begun + 40)
         });
         assert!(reached, "nobody came to `{stage}`:\n{}", server.said());
         over.store(true, Ordering::Relaxed);
@@ -178,7 +180,8 @@ fn killed_at_every_stage_under_load() {
     let mut ready = Vec::new();
     let count = kills();
     for (number, stage) in STAGES.iter().cycle().take(count).enumerate() {
-        ready.push(house.kill_at(stage));
+        // The load has been on for a while, longer and longer, when somebody stops there.
+        ready.push(house.kill_at(stage, 8 + number % 29));
         *counts.entry(stage).or_default() += 1;
         // Not after each: a restart over a restart's leftovers must do as well.
         if number % 3 == 2 || number + 1 == count {

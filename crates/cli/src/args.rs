@@ -286,13 +286,22 @@ mod tests {
             assert!(parse(words).unwrap().global.server.is_some(), "{words:?}");
         }
         assert!(parse(&["glovebox", "--server", "h:1", "ps"]).is_err());
-        assert!(parse(&["glovebox", "--server", "http://h", "--token", "gb_1_2", "ps"]).is_err());
+        assert!(
+            parse(&[
+                "glovebox", "--server", "http://h", "--token", "gb_1_2", "ps"
+            ])
+            .is_err()
+        );
     }
 
     #[test]
     fn a_server_starts_with_both_halves_of_tls_or_none() {
         let parse = |words: &str| {
-            Cli::try_parse_from("glovebox serve".split(' ').chain(words.split_ascii_whitespace()))
+            Cli::try_parse_from(
+                "glovebox serve"
+                    .split(' ')
+                    .chain(words.split_ascii_whitespace()),
+            )
         };
         assert!(parse("").is_ok());
         assert!(parse("--tls-cert c --tls-key k").is_ok());

@@ -9,7 +9,10 @@ pub(crate) struct Change(Vec<(Vec<String>, Value)>);
 
 impl Change {
     pub(crate) fn parse(words: &[String]) -> Result<Self> {
-        let parsed: Vec<_> = words.iter().map(|word| parse(word)).collect::<Result<_>>()?;
+        let parsed: Vec<_> = words
+            .iter()
+            .map(|word| parse(word))
+            .collect::<Result<_>>()?;
         for (index, (path, _)) in parsed.iter().enumerate() {
             if parsed[..index].iter().any(|(other, _)| other == path) {
                 return Err(invalid(format!("`{}` is given twice", path.join("."))));
@@ -31,11 +34,12 @@ impl Change {
     }
 
     pub(crate) fn apply(&self, settings: &Settings) -> Result<Settings> {
-        let refused = |error: serde_json::Error| {
-            invalid("the settings would not be valid").caused_by(error).hint(
+        let refused =
+            |error: serde_json::Error| {
+                invalid("the settings would not be valid").caused_by(error).hint(
                 "`glovebox settings show` lists the names; values are whole numbers or `none`",
             )
-        };
+            };
         let mut changed = serde_json::to_value(settings).map_err(refused)?;
         for (path, value) in &self.0 {
             match value {
@@ -50,7 +54,11 @@ impl Change {
 /// An agent's own name may hold dots: what stands between the first and the last belongs to it.
 fn parse(word: &str) -> Result<(Vec<String>, Value)> {
     const AGENTS: &str = "agent_budgets";
-    const BUDGET: [&str; 3] = ["execs_per_hour", "cpu_seconds_per_hour", "bytes_out_per_hour"];
+    const BUDGET: [&str; 3] = [
+        "execs_per_hour",
+        "cpu_seconds_per_hour",
+        "bytes_out_per_hour",
+    ];
     let shown: String = word.chars().take(80).flat_map(char::escape_debug).collect();
     let (key, value) = word.split_once('=').ok_or_else(|| {
         invalid(format!("`{shown}` has no `=`")).hint("write `max_concurrent_execs=8`")
@@ -115,7 +123,12 @@ mod tests {
     use serde_json::json;
 
     fn change(words: &[&str]) -> Result<Change> {
-        Change::parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+        Change::parse(
+            &words
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<_>>(),
+        )
     }
 
     #[test]
@@ -133,7 +146,10 @@ mod tests {
                    "budget": {"execs_per_hour": 10},
                    "agent_budgets": {"ci.bot": {"cpu_seconds_per_hour": 60}}})
         );
-        let before = Settings { max_queued: 7, ..Settings::default() };
+        let before = Settings {
+            max_queued: 7,
+            ..Settings::default()
+        };
         let after = change.apply(&before).unwrap();
         assert_eq!(after.max_concurrent_execs, 8);
         assert_eq!(after.max_queued, Settings::QUEUED);
@@ -143,8 +159,13 @@ mod tests {
 
     #[test]
     fn none_takes_away() {
-        let mut before = Settings { max_concurrent_per_user: Some(2), ..Settings::default() };
-        before.agent_budgets.insert("ci".to_owned(), glovebox_model::Budget::default());
+        let mut before = Settings {
+            max_concurrent_per_user: Some(2),
+            ..Settings::default()
+        };
+        before
+            .agent_budgets
+            .insert("ci".to_owned(), glovebox_model::Budget::default());
         let gone = change(&["max_concurrent_per_user=none", "agent_budgets.ci=none"]).unwrap();
         assert_eq!(gone.apply(&before).unwrap(), Settings::default());
     }

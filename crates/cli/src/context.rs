@@ -13,6 +13,9 @@ use crate::records::Records;
 use crate::remote::{Address, Credential, Remote};
 use crate::render;
 
+/// Lost execs that are named one by one.
+const SHOWN_MOST: usize = 10;
+
 /// Where everything durable lies.
 #[derive(Debug)]
 pub(crate) struct Place {
@@ -53,11 +56,18 @@ impl<'args> Context<'args> {
 
     pub(crate) fn place(&self) -> Result<Place> {
         let global = self.global;
-        let variable = || std::env::var("GLOVEBOX_DATABASE").ok().filter(|it| !it.is_empty());
+        let variable = || {
+            std::env::var("GLOVEBOX_DATABASE")
+                .ok()
+                .filter(|it| !it.is_empty())
+        };
         Ok(Place {
             state: self.state_path()?,
             database: global.database.clone().or_else(variable),
-            keys: global.keys_dir.clone().or_else(|| named("GLOVEBOX_KEYS_DIR")),
+            keys: global
+                .keys_dir
+                .clone()
+                .or_else(|| named("GLOVEBOX_KEYS_DIR")),
         })
     }
 
@@ -70,7 +80,9 @@ impl<'args> Context<'args> {
         let file = self.global.token_file.as_deref();
         let credential = Credential::find(&address, file, state.as_deref())?;
         if address.is_exposed() && credential.is_some() && !self.global.quiet {
-            render::note(&format!("the token goes to `{address}` in the clear; use `https://`"));
+            render::note(&format!(
+                "the token goes to `{address}` in the clear; use `https://`"
+            ));
         }
         Remote::new(address, self.global.ca_file.as_deref(), credential).map(Some)
     }
@@ -149,12 +161,25 @@ impl<'args> Context<'args> {
         let Some(recovered) = recovered.filter(|_| !self.global.quiet) else {
             return;
         };
-        for exec in &recovered.lost {
+        for exec in recovered.lost.iter().take(SHOWN_MOST) {
             let id = &exec.exec_id;
-            render::note(&format!("`{id}` was lost in a crash: `glovebox show {id}`"));
+            render::note(&match exec.ids.space_id == SpaceId::local() {
+                true => format!("`{id}` was lost in a crash: `glovebox show {id}`"),
+                false => format!("`{id}` of `{}` was lost in a crash", exec.ids.space_id),
+            });
+        }
+        if recovered.lost.len() > SHOWN_MOST {
+            let more = recovered.lost.len() - SHOWN_MOST;
+            render::note(&format!(
+                "and {more} more: `glovebox audit query --kind recovered`"
+            ));
         }
         if !recovered.groups.is_empty() {
-            let groups = count(recovered.groups.len() as u64, "control group", "control groups");
+            let groups = count(
+                recovered.groups.len() as u64,
+                "control group",
+                "control groups",
+            );
             render::note(&format!("removed {groups} that a crash had left"));
         }
     }

@@ -78,7 +78,8 @@ impl Desk {
             Self::Empty => Err(unknown()),
             Self::Here(here) => {
                 let (state, store) = &**here;
-                let Issued { id, secret, hash } = TokenKey::load_or_create(state.keys())?.issue()?;
+                let Issued { id, secret, hash } =
+                    TokenKey::load_or_create(state.keys())?.issue()?;
                 let request = request.clone();
                 let token = Token {
                     token_id: id,
@@ -117,7 +118,11 @@ impl Desk {
 
     pub(crate) fn token(&self, id: &TokenId) -> Result<Token> {
         match self {
-            Self::Here(here) => here.1.token(id)?.map(|(token, _)| token).ok_or_else(unknown),
+            Self::Here(here) => here
+                .1
+                .token(id)?
+                .map(|(token, _)| token)
+                .ok_or_else(unknown),
             Self::Empty => Err(unknown()),
             Self::There(remote) => remote.get(Target::new("/v1/tokens").segment(id.as_str())),
         }

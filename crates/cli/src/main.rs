@@ -21,13 +21,25 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Cli, Command, DoctorArgs};
+use args::{Cli, Command, DoctorArgs, PolicyVerb};
 use exit::Exit;
+use glovebox_model::{Code, Error, Result, Stage};
 
 fn main() -> ExitCode {
     let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
     let json = cli.global.json;
-    let ended = match cli.command {
+    let ended = check_server(&cli).and_then(|()| carry_out(cli));
+    match ended {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            render::error(&error, json);
+            Exit::of_error(&error).into()
+        }
+    }
+}
+
+fn carry_out(cli: Cli) -> Result<Exit> {
+    match cli.command {
         Command::Run(run) => commands::run::run(&cli.global, run),
         Command::Code(code) => commands::code::run(&cli.global, code),
         Command::Ps(ps) => commands::ps::run(&cli.global, ps),
@@ -43,13 +55,28 @@ fn main() -> ExitCode {
         Command::Audit(audit) => commands::audit::run(&cli.global, audit),
         Command::Completions(shell) => commands::completions::run(&shell),
         Command::Man(man) => commands::man::run(&man),
+    }
+}
+
+/// A server that was named and is not asked would surprise. One in the environment may be.
+fn check_server(cli: &Cli) -> Result<()> {
+    let here = match &cli.command {
+        Command::Serve(_) => "serve",
+        Command::Doctor(_) => "doctor",
+        Command::Bench(_) => "bench",
+        Command::Policy(policy) if matches!(policy.verb, PolicyVerb::Check(_)) => "policy check",
+        Command::Completions(_) => "completions",
+        Command::Man(_) => "man",
+        _ => return Ok(()),
     };
-    match ended {
-        Ok(exit) => exit.into(),
-        Err(error) => {
-            render::error(&error, json);
-            Exit::of_error(&error).into()
-        }
+    match &cli.global.server {
+        None => Ok(()),
+        Some(_) => Err(Error::new(
+            Code::InvalidArgument,
+            Stage::Parse,
+            format!("`glovebox {here}` works on this machine and asks no server"),
+        )
+        .hint("leave out `--server`")),
     }
 }
 

@@ -44,7 +44,10 @@ pub(crate) fn sentence(error: &Error, paint: Paint) -> String {
     for cause in &error.causes {
         let _ = writeln!(text, "  caused by: {}", printable(cause));
     }
-    let later = error.retry.after_ms.map(|ms| format!("try again in {}", duration(ms)));
+    let later = error
+        .retry
+        .after_ms
+        .map(|ms| format!("try again in {}", duration(ms)));
     if !error.hints.is_empty() || later.is_some() {
         text.push('\n');
     }

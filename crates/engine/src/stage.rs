@@ -6,7 +6,11 @@ pub(crate) fn span(stage: &'static str) -> tracing::Span {
     tracing::info_span!("stage", otel.name = stage, stage)
 }
 
-/// `GLOVEBOX_PAUSE_AT=STAGE:FILE` makes FILE and then waits until it is killed.
+#[cfg(debug_assertions)]
+static PASSED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+
+/// `GLOVEBOX_PAUSE_AT=STAGE:FILE` makes FILE and then waits until it is killed. `STAGE#N` lets the
+/// first N pass.
 #[cfg(debug_assertions)]
 pub(crate) fn reached(stage: &str) {
     let Ok(wish) = std::env::var("GLOVEBOX_PAUSE_AT") else {
@@ -15,7 +19,13 @@ pub(crate) fn reached(stage: &str) {
     let Some((wanted, file)) = wish.split_once(':') else {
         return;
     };
-    if wanted == stage && std::fs::write(file, "").is_ok() {
+    let (wanted, passing) = wanted.split_once('#').unwrap_or((wanted, "0"));
+    if wanted != stage
+        || PASSED.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < passing.parse().unwrap_or(0)
+    {
+        return;
+    }
+    if std::fs::write(file, "").is_ok() {
         loop {
             std::thread::park();
         }

@@ -57,7 +57,6 @@ macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $blame:ident, retry $retry:literal;)+) => {
         /// Stable names: clients may match on them.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         pub enum Code { $($(#[$doc])* #[serde(rename = $text)] $name,)+ }
 
         impl Code {

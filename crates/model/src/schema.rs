@@ -74,6 +74,27 @@ shape! {
         .into();
 }
 
+macro_rules! words {
+    ($($name:ident => $description:literal;)+) => {
+        $(impl PartialSchema for crate::$name {
+            fn schema() -> RefOr<Schema> {
+                ObjectBuilder::new()
+                    .schema_type(Type::String)
+                    .enum_values(Some(Self::ALL.iter().map(|it| it.as_str())))
+                    .description(Some($description))
+                    .into()
+            }
+        }
+        impl ToSchema for crate::$name {})+
+    };
+}
+
+// Their names are made by a macro, which a derive cannot look into.
+words! {
+    Code => "Stable names: clients may match on them.";
+    Scope => "One thing that a token lets its holder do.";
+}
+
 impl crate::Guarantee {
     fn shape() -> Schema {
         let names = Self::ALL.map(Self::as_str);

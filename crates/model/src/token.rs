@@ -59,7 +59,6 @@ macro_rules! scopes {
     ($($name:ident = $text:literal;)+) => {
         /// One thing that a token lets its holder do.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         pub enum Scope { $(#[serde(rename = $text)] $name,)+ }
 
         impl Scope {

@@ -8,10 +8,18 @@ fn main() {
     let spawner = Spawner::fork().expect("spawner");
     let dir = std::env::args().nth(1).expect("state dir");
     let listen = std::env::args().nth(2).expect("listen");
-    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .init();
     let state = StateDir::open(&dir).expect("state");
     let config = glovebox_policy::Config::parse("", "none").expect("config");
-    let rules = HouseRules { state, database: None, config, host: host_facts(), concurrency_ceiling: 16 };
+    let rules = HouseRules {
+        state,
+        database: None,
+        config,
+        host: host_facts(),
+        concurrency_ceiling: 16,
+    };
     let dispatcher = Dispatcher::open(rules, spawner).expect("dispatcher");
     let path = dispatcher.state().path().to_owned();
     let key = TokenKey::load_or_create(&path).expect("key");
@@ -19,6 +27,9 @@ fn main() {
     let mut options = Options::new(&path);
     options.listen = listen;
     options.bad_tokens = 1_000_000;
-    let summary = run(options, dispatcher, Stop::default(), |l| eprintln!("listening on {}", l.url())).expect("run");
+    let summary = run(options, dispatcher, Stop::default(), |l| {
+        eprintln!("listening on {}", l.url())
+    })
+    .expect("run");
     eprintln!("{summary:?}");
 }

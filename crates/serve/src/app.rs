@@ -107,7 +107,9 @@ impl App {
         match *pulse {
             Some((since, well)) if since.elapsed() < PULSE => well,
             _ => {
-                let asked = self.ask("ping", |dispatcher| dispatcher.store()?.ping()).await;
+                let asked = self
+                    .ask("ping", |dispatcher| dispatcher.store()?.ping())
+                    .await;
                 *pulse = Some((Instant::now(), asked.is_ok()));
                 asked.is_ok()
             }
@@ -121,7 +123,11 @@ impl App {
     ) -> Answer<T> {
         let place = self.0.submissions.acquire().await;
         let _place = place.map_err(|_| {
-            Error::new(Code::ShuttingDown, Stage::Admit, "the server is shutting down")
+            Error::new(
+                Code::ShuttingDown,
+                Stage::Admit,
+                "the server is shutting down",
+            )
         })?;
         self.ask("submit", work).await
     }

@@ -37,7 +37,11 @@ fn write_page(page: &mut String, document: &Value) -> std::fmt::Result {
         text(&info["title"]),
         text(&info["version"])
     )?;
-    for paragraph in info["description"].as_str().unwrap_or_default().split("\n\n") {
+    for paragraph in info["description"]
+        .as_str()
+        .unwrap_or_default()
+        .split("\n\n")
+    {
         write!(page, "<p>{}</p>", prose(paragraph))?;
     }
     let mut operations = operations(document);
@@ -47,7 +51,10 @@ fn write_page(page: &mut String, document: &Value) -> std::fmt::Result {
     for (path, method, operation) in &operations {
         let id = text(&operation["operationId"]);
         let (method, path) = (METHODS[*method], escape(path));
-        write!(page, "<li><a href=\"#{id}\"><code>{method} {path}</code></a></li>")?;
+        write!(
+            page,
+            "<li><a href=\"#{id}\"><code>{method} {path}</code></a></li>"
+        )?;
     }
     page.push_str("</ul></nav>");
     for (path, method, operation) in &operations {
@@ -58,7 +65,11 @@ fn write_page(page: &mut String, document: &Value) -> std::fmt::Result {
         write_operation(page, path, METHODS[*method], operation)?;
     }
     page.push_str("<h2>Shapes</h2>");
-    for (name, schema) in document["components"]["schemas"].as_object().into_iter().flatten() {
+    for (name, schema) in document["components"]["schemas"]
+        .as_object()
+        .into_iter()
+        .flatten()
+    {
         let pretty = serde_json::to_string_pretty(schema).unwrap_or_default();
         write!(
             page,
@@ -111,9 +122,17 @@ fn write_operation(
             prose(parameter["description"].as_str().unwrap_or_default())
         )?;
     }
-    for (kind, content) in operation["requestBody"]["content"].as_object().into_iter().flatten() {
+    for (kind, content) in operation["requestBody"]["content"]
+        .as_object()
+        .into_iter()
+        .flatten()
+    {
         let shape = shape(&content["schema"]);
-        write!(page, "<tr><td>body</td><td>{}</td><td>{shape}</td></tr>", escape(kind))?;
+        write!(
+            page,
+            "<tr><td>body</td><td>{}</td><td>{shape}</td></tr>",
+            escape(kind)
+        )?;
     }
     for (status, response) in operation["responses"].as_object().into_iter().flatten() {
         let described = match response["$ref"].as_str() {
@@ -127,7 +146,10 @@ fn write_operation(
             .map(|(_, content)| shape(&content["schema"]))
             .collect();
         let shapes = shapes.join(" ");
-        write!(page, "<tr><td>{status}</td><td>{described}</td><td>{shapes}</td></tr>")?;
+        write!(
+            page,
+            "<tr><td>{status}</td><td>{described}</td><td>{shapes}</td></tr>"
+        )?;
     }
     page.push_str("</table>");
     Ok(())
@@ -193,11 +215,16 @@ mod tests {
             assert!(page.contains(&escape(path)));
             assert!(page.contains(&format!("id=\"{}\"", text(&operation["operationId"]))));
         }
-        assert!(!page.contains("<script") && !page.contains("http://") && !page.contains("https://"));
+        assert!(
+            !page.contains("<script") && !page.contains("http://") && !page.contains("https://")
+        );
     }
 
     #[test]
     fn nothing_gets_out_of_its_text() {
-        assert_eq!(prose("a <b> `x<y` **z**"), "a &lt;b&gt; <code>x&lt;y</code> <b>z</b>");
+        assert_eq!(
+            prose("a <b> `x<y` **z**"),
+            "a &lt;b&gt; <code>x&lt;y</code> <b>z</b>"
+        );
     }
 }

@@ -86,12 +86,18 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value) {
             "description": "Makes the request one that is done once.",
             "schema": {"type": "string", "pattern": "^[!-~]+$", "minLength": 1, "maxLength": 255},
         });
-        match operation["parameters"].as_array_mut() {
+        match operation
+            .get_mut("parameters")
+            .and_then(Value::as_array_mut)
+        {
             Some(parameters) => parameters.push(key),
             None => operation["parameters"] = json!([key]),
         }
     }
-    for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
+    let parameters = operation
+        .get_mut("parameters")
+        .and_then(Value::as_array_mut);
+    for parameter in parameters.into_iter().flatten() {
         let schema = parameter["schema"].take();
         parameter["schema"] = without_null(schema);
     }
@@ -131,23 +137,24 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value) {
 
 /// In a query or a header nothing can be null; what is optional is left out.
 pub(crate) fn without_null(mut schema: Value) -> Value {
-    if let Some(types) = schema["type"].as_array() {
-        let left: Vec<Value> = types.iter().filter(|it| **it != json!("null")).cloned().collect();
+    if let Some(types) = schema.get("type").and_then(Value::as_array) {
+        let left: Vec<Value> = types
+            .iter()
+            .filter(|it| **it != json!("null"))
+            .cloned()
+            .collect();
         if let [only] = left.as_slice() {
             schema["type"] = only.clone();
         }
     }
     let choices = schema.get("oneOf").and_then(Value::as_array).cloned();
     if let Some(choices) = choices {
-        let left: Vec<&Value> = choices.iter().filter(|it| it["type"] != json!("null")).collect();
+        let left: Vec<&Value> = choices
+            .iter()
+            .filter(|it| it["type"] != json!("null"))
+            .collect();
         if let [only] = left.as_slice() {
             return (*only).clone();
-        }
-    }
-    if let Some(schema) = schema.as_object_mut() {
-        // Indexing above has made one where there was none.
-        if schema.get("type") == Some(&Value::Null) {
-            schema.remove("type");
         }
     }
     schema
@@ -175,16 +182,25 @@ fn responses() -> Value {
     let all = [
         (400, "The request is not one that is described here."),
         (401, "A valid token is needed."),
-        (403, "Policy, or the token's role, does not allow it; also a foreign `Host` or `Origin`."),
+        (
+            403,
+            "Policy, or the token's role, does not allow it; also a foreign `Host` or `Origin`.",
+        ),
         (404, "There is no such thing in the token's space."),
         (408, "The body came too slowly."),
-        (409, "It clashes with what is there, or with an earlier request of the same key."),
+        (
+            409,
+            "It clashes with what is there, or with an earlier request of the same key.",
+        ),
         (410, "It was kept for its time and is gone."),
         (413, "The body is too large."),
         (415, "The body is of another kind."),
         (429, "Too many at once, or a budget is used up."),
         (500, "The server failed; its log has the request's id."),
-        (503, "Not now: busy, starting, stopping, or without its store."),
+        (
+            503,
+            "Not now: busy, starting, stopping, or without its store.",
+        ),
         (507, "The disk is full."),
     ];
     let mut responses = Map::new();

@@ -68,9 +68,12 @@ impl Failure {
     pub(crate) fn render(self, request_id: &str) -> Response {
         let status = self.status();
         let retry = match status {
-            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-                Some(self.0.retry.after_ms.map_or(LATER, |ms| ms.div_ceil(1000).max(1)))
-            }
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Some(
+                self.0
+                    .retry
+                    .after_ms
+                    .map_or(LATER, |ms| ms.div_ceil(1000).max(1)),
+            ),
             _ => None,
         };
         let report = ErrorReport {

@@ -69,7 +69,11 @@ impl Metrics {
     pub(crate) fn new() -> Self {
         let mut registry = Registry::with_prefix("glovebox");
         let requests = Family::default();
-        registry.register("http_requests", "Requests by what they were answered", requests.clone());
+        registry.register(
+            "http_requests",
+            "Requests by what they were answered",
+            requests.clone(),
+        );
         let latency: Seconds<_> = Family::new_with_constructor(seconds);
         let name = "http_request_duration";
         let help = "From the head of a request to the head of its answer";
@@ -81,7 +85,12 @@ impl Metrics {
         registry.register_with_unit("exec_duration", help, Unit::Seconds, exec_seconds.clone());
         let queue_seconds = seconds();
         let help = "How long execs waited for their turn";
-        registry.register_with_unit("exec_queue_wait", help, Unit::Seconds, queue_seconds.clone());
+        registry.register_with_unit(
+            "exec_queue_wait",
+            help,
+            Unit::Seconds,
+            queue_seconds.clone(),
+        );
         let store: Seconds<_> = Family::new_with_constructor(seconds);
         let help = "How long the engine and its store took to answer";
         registry.register_with_unit("store_duration", help, Unit::Seconds, store.clone());
@@ -93,7 +102,11 @@ impl Metrics {
         let running = Gauge::default();
         registry.register("execs_running", "Execs that run now", running.clone());
         let queued = Gauge::default();
-        registry.register("execs_queued", "Execs that wait for their turn", queued.clone());
+        registry.register(
+            "execs_queued",
+            "Execs that wait for their turn",
+            queued.clone(),
+        );
         let limit = Gauge::default();
         registry.register("execs_limit", "Execs that may run at once", limit.clone());
         Self {
@@ -150,7 +163,9 @@ impl Metrics {
         let labels = StoreLabels {
             operation: operation.to_owned(),
         };
-        self.store.get_or_create(&labels).observe(took.as_secs_f64());
+        self.store
+            .get_or_create(&labels)
+            .observe(took.as_secs_f64());
     }
 
     pub(crate) fn auth_failed(&self) {

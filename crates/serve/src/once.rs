@@ -80,7 +80,9 @@ where
     };
     let (begun, space) = (key.clone(), caller.space().clone());
     let begun = app.ask("begin_once", move |dispatcher| {
-        dispatcher.store()?.begin_once(dispatcher.owner(), &space, &begun)
+        dispatcher
+            .store()?
+            .begin_once(dispatcher.owner(), &space, &begun)
     });
     match begun.await? {
         Once::Done(answer) => Ok(replayed(again(answer))),
@@ -107,7 +109,9 @@ where
                 }
                 outcome
             });
-            task.await.map_err(|_| Failure::internal())?.map(IntoResponse::into_response)
+            task.await
+                .map_err(|_| Failure::internal())?
+                .map(IntoResponse::into_response)
         }
     }
 }

@@ -109,7 +109,10 @@ async fn serve(
         listeners.push(Listener::Unix(listener));
         socket_file = Some(file);
     }
-    let signals = (listen_for(SignalKind::terminate())?, listen_for(SignalKind::interrupt())?);
+    let signals = (
+        listen_for(SignalKind::terminate())?,
+        listen_for(SignalKind::interrupt())?,
+    );
     let metrics = Arc::new(Metrics::new());
     count_ends(&dispatcher, &metrics);
     let app = App::new(
@@ -145,7 +148,9 @@ async fn serve(
     let drained = tokio::task::spawn_blocking(move || {
         dispatcher.drain(options.patience, &|| hurry.hurries())
     });
-    let drained = drained.await.map_err(|error| cannot("close").caused_by(error))??;
+    let drained = drained
+        .await
+        .map_err(|error| cannot("close").caused_by(error))??;
     // Nobody is left to hear it when all are gone.
     let _ = close.send(true);
     let all = u32::try_from(options.connections).unwrap_or(u32::MAX);
@@ -179,5 +184,9 @@ async fn relay((mut terminate, mut interrupt): (Signal, Signal), stop: Stop) {
 }
 
 fn cannot(what: &str) -> Error {
-    Error::new(Code::Internal, Stage::Open, format!("the server cannot {what}"))
+    Error::new(
+        Code::Internal,
+        Stage::Open,
+        format!("the server cannot {what}"),
+    )
 }

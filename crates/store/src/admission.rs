@@ -5,7 +5,7 @@ use glovebox_model::{Exec, ExecId, Result, Stage, Status};
 use crate::budget::{self, BudgetTerms, Used};
 use crate::failure::{at, internal};
 use crate::request_keys::{self, RequestKey};
-use crate::rows::{self, Arrival, StoredRecord};
+use crate::rows::{self, Arrival, StoredRecord, bare};
 use crate::stages::Opened;
 use crate::store::Store;
 use crate::{leases, summary};
@@ -29,8 +29,7 @@ pub enum Admitted {
 impl Store {
     /// Writes the row and the `planned` entry, durably and together, when the terms allow it.
     pub fn admit(&self, owner: &str, record: &Exec, terms: Terms<'_>) -> Result<Admitted> {
-        let mut record = record.clone();
-        record.receipt = None;
+        let record = bare(record.clone());
         let admit = || {
             if record.status.is_final() {
                 return Err(internal(format!(

@@ -5,6 +5,7 @@ use glovebox_model::{
 };
 
 use crate::failure::{Doing, tampered};
+use crate::leases::NOBODY;
 use crate::page::{Page, bad_cursor, page_size, sql_limit};
 use crate::rows::{COLUMNS, read_row};
 use crate::sql::{Session, Value, values};
@@ -171,7 +172,7 @@ impl Store {
         })?;
         // In this order: an owner's file is there before its first row and until after its last.
         let owners_dir = state.owners();
-        owners.retain(|owner| !owners_dir.join(owner).exists());
+        owners.retain(|owner| owner != NOBODY && !owners_dir.join(owner).exists());
         Ok(owners)
     }
 }

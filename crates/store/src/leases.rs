@@ -11,6 +11,9 @@ use crate::failure::Doing;
 use crate::sql::{Session, values};
 use crate::store::Store;
 
+/// Whose execs are everybody's: they wait for a server that adopts them.
+pub const NOBODY: &str = "-";
+
 const LEASED: &str = "SELECT EXISTS (SELECT 1 FROM owners WHERE owner_id = ?1
     AND expires_at > clock_timestamp())";
 
@@ -125,28 +128,31 @@ impl Store {
         self.write(move |chains| remove(chains.session(), &owner))
     }
 
-    /// Owners whose lease ran out and that nobody has recovered yet.
+    /// Owners whose lease ran out, or that have none and left execs open. SQLite: none.
     pub fn expired_owners(&self) -> Result<Vec<String>> {
         if !self.is_shared() {
             return Ok(Vec::new());
         }
-        self.ask("look for dead servers", |session| {
+        let mut owners: Vec<String> = self.ask("look for dead servers", |session| {
             session.rows(
                 "SELECT owner_id FROM owners WHERE expires_at <= clock_timestamp()
                  ORDER BY expires_at",
                 &[],
                 |row| row.get(0),
             )
-        })
+        })?;
+        owners.extend(self.owners_without_lease()?);
+        Ok(owners)
     }
 
     /// Owners of open execs that have no lease, not even one that ran out.
     pub(crate) fn owners_without_lease(&self) -> Result<Vec<String>> {
         self.ask("look for open execs", |session| {
             session.rows(
-                "SELECT DISTINCT owner_id FROM sandbox_execs x WHERE closed_seq IS NULL
+                "SELECT DISTINCT owner_id FROM sandbox_execs x
+                 WHERE closed_seq IS NULL AND owner_id <> ?1
                  AND NOT EXISTS (SELECT 1 FROM owners o WHERE o.owner_id = x.owner_id)",
-                &[],
+                values![NOBODY],
                 |row| row.get(0),
             )
         })

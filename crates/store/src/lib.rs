@@ -35,6 +35,7 @@ pub use administration::Actor;
 pub use admission::{Admitted, Terms};
 pub use budget::BudgetTerms;
 pub use execs::ExecFilter;
+pub use leases::NOBODY;
 pub use ledger::{
     Checkpoint, Entry, EntryFilter, Expectations, ExportFormat, Kind, Problem, Verification,
     parse_receipt, verify_export,

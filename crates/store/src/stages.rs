@@ -6,11 +6,12 @@ use glovebox_model::{Code, Error, Exec, ExecId, Result, SpaceId, Stage, Status};
 use crate::admission::{Admitted, Terms};
 use crate::budget;
 use crate::failure::{at, internal};
+use crate::leases::{self, NOBODY};
 use crate::ledger::chain::Chains;
 use crate::request_keys::{self, RequestKey};
-use crate::rows::{self, Arrival, StoredRecord};
+use crate::rows::{self, Arrival, StoredRecord, bare};
 use crate::store::Store;
-use crate::{leases, summary};
+use crate::summary;
 
 /// Proof that an exec's intent is on disk. Nothing starts without one, and only
 /// [`Store::admit`] and [`Store::adopt_queued`] make one.
@@ -103,8 +104,7 @@ impl Store {
     /// Writes that a queued exec is about to start, and forgets its sealed call. A conflict when it
     /// is not queued any more, or is another owner's.
     pub fn start(&self, owner: &str, opened: &Opened, record: &Exec) -> Result<()> {
-        let mut record = record.clone();
-        record.receipt = None;
+        let record = bare(record.clone());
         let start = || {
             opened.ensure_of(&record)?;
             if record.status != Status::Running {
@@ -139,8 +139,8 @@ impl Store {
 
     /// Writes the end of an exec and returns the record with its receipt. An exec ends once:
     /// closing one that has ended is a conflict.
-    pub fn close(&self, opened: Opened, mut record: Exec) -> Result<Exec, Unclosed> {
-        record.receipt = None;
+    pub fn close(&self, opened: Opened, record: Exec) -> Result<Exec, Unclosed> {
+        let mut record = bare(record);
         match self.try_close(&opened, &record) {
             Ok(receipt) => {
                 record.receipt = Some(receipt);
@@ -187,8 +187,8 @@ impl Store {
     }
 
     /// As [`Store::refuse`], and remembers the request's key: asking again gives the same refusal.
-    pub fn refuse_with(&self, mut record: Exec, key: Option<&RequestKey>) -> Result<Refused> {
-        record.receipt = None;
+    pub fn refuse_with(&self, record: Exec, key: Option<&RequestKey>) -> Result<Refused> {
+        let mut record = bare(record);
         let refuse = || {
             ensure_final(&record)?;
             let stored = StoredRecord::new(&record)?;
@@ -222,13 +222,16 @@ impl Store {
     }
 
     /// Gives the execs of a dead owner that wait for their turn, and whose call is kept, to another
-    /// owner. They must be closed or adopted again by whoever finds that one dead.
+    /// owner. To [`NOBODY`](crate::NOBODY) a living owner may give its own, too; whoever wants them
+    /// adopts them from there.
     pub fn adopt_queued(&self, dead_owner: &str, new_owner: &str) -> Result<Vec<Adopted>> {
         let (dead, new) = (dead_owner.to_owned(), new_owner.to_owned());
         self.write(move |chains| {
             let session = chains.session();
-            leases::ensure_held(session, &new)?;
-            leases::ensure_dead(session, &dead)?;
+            if new != NOBODY {
+                leases::ensure_held(session, &new)?;
+                leases::ensure_dead(session, &dead)?;
+            }
             let mut adopted = Vec::new();
             for record in rows::open_of(session, &dead)? {
                 let id = (record.ids.space_id.clone(), record.exec_id.clone());

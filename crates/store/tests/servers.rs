@@ -13,12 +13,13 @@ use common::{
     Fixture, HOUR, ended, kinds, on_both_databases, postgres_fixture, queued, running, started,
 };
 use glovebox_model::{Code, Exec, SpaceId, Status};
-use glovebox_store::{Admitted, EntryFilter, Kind, Opened, Store, Terms};
+use glovebox_store::{Admitted, EntryFilter, Kind, NOBODY, Opened, Store, Terms};
 
 on_both_databases! {
     a_queued_exec_is_adopted_and_started_by_exactly_one,
     what_was_adopted_is_not_the_old_owners_any_more,
     a_queued_exec_without_its_call_never_started,
+    what_is_given_to_nobody_waits_for_anybody,
     starting_is_for_what_waits,
     a_cancellation_reaches_the_owner_once,
     a_client_id_finds_its_exec,
@@ -129,6 +130,30 @@ fn a_queued_exec_without_its_call_never_started(it: Fixture) {
         assert_eq!(never, lost.exec_id == record.exec_id, "{error}");
         assert_eq!(error.hints[0].contains("safe to run it again"), never);
     }
+    it.assert_sound();
+}
+
+fn what_is_given_to_nobody_waits_for_anybody(it: Fixture) {
+    let mut record = queued();
+    record.queue_position = Some(3);
+    let mine = enqueue(&it.store, "o", &record);
+    record.queue_position = None;
+    assert_eq!(it.store.adopt_queued("o", NOBODY).unwrap().len(), 1);
+    let error = it
+        .store
+        .start("o", &mine, &started(record.clone()))
+        .unwrap_err();
+    assert_eq!(error.code, Code::Conflict);
+    it.store.retire("o").unwrap();
+    assert!(it.store.stray_owners(&it.state).unwrap().is_empty());
+    assert!(it.store.expired_owners().unwrap().is_empty());
+    it.assert_sound();
+    let mut adopted = it.open_again().adopt_queued(NOBODY, "alive").unwrap();
+    let adopted = adopted.remove(0);
+    assert_eq!(adopted.record, record, "the place in the queue is not kept");
+    it.store
+        .start("alive", &adopted.opened, &started(record))
+        .unwrap();
     it.assert_sound();
 }
 
@@ -246,6 +271,7 @@ fn a_lease_runs_out_by_itself_and_a_retired_owner_leaves_strays() {
     assert!(it.store.stray_owners(&it.state).unwrap().is_empty());
     it.store.retire("o").unwrap();
     assert_eq!(it.store.stray_owners(&it.state).unwrap(), ["o"]);
+    assert_eq!(it.store.expired_owners().unwrap(), ["short", "o"]);
     assert_eq!(it.store.recover("o").unwrap().len(), 1);
     assert!(it.store.stray_owners(&it.state).unwrap().is_empty());
 }

@@ -105,11 +105,7 @@ enum Progress {
 }
 
 /// A turn for each stream.
-fn copy_all<'r>(
-    records: &'r Records,
-    exec: &Exec,
-    tails: &mut [Tail<'r>],
-) -> Result<Progress> {
+fn copy_all<'r>(records: &'r Records, exec: &Exec, tails: &mut [Tail<'r>]) -> Result<Progress> {
     let mut progress = Progress::None;
     for tail in tails {
         match tail.copy(records, exec)? {

@@ -129,6 +129,7 @@ fn table(listed: &[Listed], now: Timestamp) -> Table<6> {
 
 fn standing(exec: &Exec) -> String {
     match exec.queue_position {
+        Some(0) => format!("{} (next)", exec.status),
         Some(before) => format!("{} ({before} before)", exec.status),
         None => exec.status.to_string(),
     }
@@ -227,6 +228,8 @@ e_030303030303  killed   'ev�il' -c 'echo a long line; e…  signal 9  1.5s   
         let mut waiting = sample::exec(1);
         waiting.status = Status::Queued;
         assert_eq!(standing(&waiting), "queued");
+        waiting.queue_position = Some(0);
+        assert_eq!(standing(&waiting), "queued (next)");
         waiting.queue_position = Some(3);
         assert_eq!(standing(&waiting), "queued (3 before)");
     }

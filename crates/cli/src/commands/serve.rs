@@ -95,7 +95,9 @@ fn check_exposure(args: &ServeArgs) -> Result<()> {
         format!("`{listen}` can be reached from other machines, and there is no TLS"),
     )
     .hint("give `--tls-cert FILE --tls-key FILE`, or listen on `127.0.0.1` behind a proxy")
-    .hint("`--insecure-plain-http` serves it all the same: tokens and output can be read on the way"))
+    .hint(
+        "`--insecure-plain-http` serves it all the same: tokens and output can be read on the way",
+    ))
 }
 
 /// Every connection and every exec needs some. Who may not have more goes on with fewer.
@@ -134,7 +136,13 @@ fn log(format: LogFormat) -> Result<()> {
 }
 
 fn farewell(drained: &Drained) -> String {
-    let Drained { ended, stopped, killed, left, queued } = *drained;
+    let Drained {
+        ended,
+        stopped,
+        killed,
+        left,
+        queued,
+    } = *drained;
     let parts = [
         (ended, "ended by themselves"),
         (stopped, "stopped when asked"),
@@ -160,7 +168,9 @@ mod tests {
     use clap::Parser;
 
     fn args(line: &str) -> ServeArgs {
-        let words = "glovebox serve".split(' ').chain(line.split_ascii_whitespace());
+        let words = "glovebox serve"
+            .split(' ')
+            .chain(line.split_ascii_whitespace());
         match Cli::try_parse_from(words).unwrap().command {
             Command::Serve(args) => args,
             other => panic!("{other:?}"),
@@ -180,9 +190,16 @@ mod tests {
         ] {
             assert!(check_exposure(&args(fine)).is_ok(), "{fine}");
         }
-        for exposed in ["--listen 0.0.0.0:1", "--listen [::]:1", "--listen 192.0.2.1:1"] {
+        for exposed in [
+            "--listen 0.0.0.0:1",
+            "--listen [::]:1",
+            "--listen 192.0.2.1:1",
+        ] {
             let error = check_exposure(&args(exposed)).unwrap_err();
-            assert!(error.hints.join(" ").contains("--insecure-plain-http"), "{exposed}");
+            assert!(
+                error.hints.join(" ").contains("--insecure-plain-http"),
+                "{exposed}"
+            );
         }
     }
 

@@ -46,7 +46,11 @@ fn lines(text: &mut String, name: &str, value: &Value) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
-                let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+                let name = if name.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{name}.{key}")
+                };
                 lines(text, &name, value);
             }
         }
@@ -78,11 +82,23 @@ mod tests {
             ceiling: Some(16),
         });
         assert!(shown.contains("max_concurrent_execs=4\n"), "{shown}");
-        assert!(shown.contains("agent_budgets.ci.execs_per_hour=5\n"), "{shown}");
-        assert!(shown.ends_with("no more than 16 at once\n# version 3\n"), "{shown}");
-        let words: Vec<String> =
-            shown.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect();
-        let read = Change::parse(&words).unwrap().apply(&Settings::default()).unwrap();
+        assert!(
+            shown.contains("agent_budgets.ci.execs_per_hour=5\n"),
+            "{shown}"
+        );
+        assert!(
+            shown.ends_with("no more than 16 at once\n# version 3\n"),
+            "{shown}"
+        );
+        let words: Vec<String> = shown
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .map(str::to_owned)
+            .collect();
+        let read = Change::parse(&words)
+            .unwrap()
+            .apply(&Settings::default())
+            .unwrap();
         assert_eq!(read, settings);
     }
 }

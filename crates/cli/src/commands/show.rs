@@ -105,7 +105,10 @@ fn what(sheet: &mut Sheet, exec: &Exec) {
 
 fn status(exec: &Exec) -> String {
     let mut why = Vec::new();
-    why.extend(exec.queue_position.map(|before| format!("{before} before it")));
+    why.extend(exec.queue_position.map(|before| match before {
+        0 => "next".to_owned(),
+        before => format!("{before} before it"),
+    }));
     why.extend(exec.exit_code.map(|code| format!("exit code {code}")));
     why.extend(exec.signal.map(|signal| format!("signal {signal}")));
     why.extend(exec.limit_hit.map(|limit| format!("limit: {limit}")));

@@ -4,9 +4,7 @@ use glovebox_model::{Code, Error, Result, Stage, Token};
 use glovebox_store::TokenFilter;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::args::{
-    Global, TokenCommand, TokenCreateArgs, TokenIdArgs, TokenLsArgs, TokenVerb,
-};
+use crate::args::{Global, TokenCommand, TokenCreateArgs, TokenIdArgs, TokenLsArgs, TokenVerb};
 use crate::context::Context;
 use crate::desk::{Desk, Purpose, TokenRequest};
 use crate::exit::Exit;
@@ -76,7 +74,12 @@ fn create(global: &Global, desk: &Desk, request: &TokenRequest) -> Result<Exit> 
     }
     stdout::text(&format!("{}\n", new.secret))?;
     if !global.quiet {
-        let Token { token_id, role, space_id, .. } = &new.token;
+        let Token {
+            token_id,
+            role,
+            space_id,
+            ..
+        } = &new.token;
         render::note(&format!(
             "`{token_id}`: role `{role}` in the space `{space_id}`; its secret is shown this once"
         ));
@@ -94,7 +97,11 @@ fn list(global: &Global, desk: &Desk, args: TokenLsArgs) -> Result<Exit> {
     if global.json {
         stdout::json(&page)?;
     } else if global.quiet {
-        let ids: String = page.items.iter().map(|it| format!("{}\n", it.token_id)).collect();
+        let ids: String = page
+            .items
+            .iter()
+            .map(|it| format!("{}\n", it.token_id))
+            .collect();
         stdout::text(&ids)?;
     } else if page.items.is_empty() {
         render::note("there is no token; `glovebox token create` makes one");
@@ -111,7 +118,11 @@ fn list(global: &Global, desk: &Desk, args: TokenLsArgs) -> Result<Exit> {
 fn table(tokens: &[Token], now: Timestamp) -> Table<6> {
     let mut table = Table::new(["ID", "NAME", "ROLE", "SPACE", "VALID", "AGE"]);
     for token in tokens {
-        let tone = if token.is_usable(now) { Tone::Good } else { Tone::Bad };
+        let tone = if token.is_usable(now) {
+            Tone::Good
+        } else {
+            Tone::Bad
+        };
         table.push([
             Cell::from(token.token_id.as_str()),
             Cell::from(token.name.as_str()),
@@ -168,7 +179,10 @@ mod tests {
     fn parsed(line: &str) -> Result<TokenRequest> {
         let words = "glovebox token create --space team --name ci".split(' ');
         let cli = Cli::try_parse_from(words.chain(line.split(' '))).unwrap();
-        let Command::Token(TokenCommand { verb: TokenVerb::Create(args) }) = cli.command else {
+        let Command::Token(TokenCommand {
+            verb: TokenVerb::Create(args),
+        }) = cli.command
+        else {
             panic!("another command");
         };
         request(args, Timestamp::UNIX_EPOCH)
@@ -181,7 +195,10 @@ mod tests {
         assert_eq!(request.expires_at, None);
         let request = parsed("--role auditor --scope audit:read --expires 1d").unwrap();
         assert_eq!(request.scopes, [Scope::AuditRead].into());
-        assert_eq!(request.expires_at, Some(Timestamp::from_second(86_400).unwrap()));
+        assert_eq!(
+            request.expires_at,
+            Some(Timestamp::from_second(86_400).unwrap())
+        );
         let error = parsed("--role agent --scope audit:read").unwrap_err();
         assert!(error.message.contains("`audit:read`"), "{error}");
     }
@@ -210,6 +227,9 @@ mod tests {
         token.revoked_at = Some(at(999));
         assert_eq!(validity(&token, now), "revoked");
         let shown = table(&[token], now).text(Paint::Plain);
-        assert!(shown.ends_with("ci    agent  local  revoked  1m\n"), "{shown}");
+        assert!(
+            shown.ends_with("ci    agent  local  revoked  1m\n"),
+            "{shown}"
+        );
     }
 }

@@ -7,7 +7,9 @@ mod there;
 use std::io::{Read, Write};
 
 use glovebox_model::{Exec, ExecId, Result};
-use glovebox_store::{Entry, EntryFilter, ExecFilter, Expectations, ExportFormat, Page, Verification};
+use glovebox_store::{
+    Entry, EntryFilter, ExecFilter, Expectations, ExportFormat, Page, Verification,
+};
 use glovebox_workspace::Stream;
 use jiff::Timestamp;
 
@@ -85,9 +87,9 @@ impl Records {
         stream: Stream,
     ) -> Result<Option<Box<dyn Read + 'r>>> {
         match self {
-            Self::Here(here) => {
-                Ok(here.output(exec, stream)?.map(|file| Box::new(file) as Box<dyn Read>))
-            }
+            Self::Here(here) => Ok(here
+                .output(exec, stream)?
+                .map(|file| Box::new(file) as Box<dyn Read>)),
             Self::There(there) => there.output(exec, stream),
         }
     }

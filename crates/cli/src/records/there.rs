@@ -80,7 +80,11 @@ impl There {
             }
         }
         if found.len() > 1 {
-            let ids: Vec<&str> = found.iter().take(4).map(|exec| exec.exec_id.as_str()).collect();
+            let ids: Vec<&str> = found
+                .iter()
+                .take(4)
+                .map(|exec| exec.exec_id.as_str())
+                .collect();
             return Err(Error::new(
                 Code::InvalidArgument,
                 Stage::Parse,
@@ -90,13 +94,16 @@ impl There {
         }
         found.pop().ok_or_else(|| {
             let newest = LOOK_PAGES * LOOK_PAGE;
-            unknown.hint(format!("a shortened id is looked for among the newest {newest}"))
+            unknown.hint(format!(
+                "a shortened id is looked for among the newest {newest}"
+            ))
         })
     }
 
     pub(super) fn opened_at(&self, exec: &Exec) -> Result<Option<Timestamp>> {
+        let known = exec.started_at.or(exec.ended_at);
         if exec.started_at.is_some() || self.ledger_closed.get() {
-            return Ok(exec.started_at);
+            return Ok(known);
         }
         let filter = EntryFilter {
             exec_id: Some(exec.exec_id.clone()),
@@ -106,7 +113,7 @@ impl There {
             Ok(page) => Ok(page.items.into_iter().map(|entry| entry.at).min()),
             Err(error) if error.code == Code::Forbidden => {
                 self.ledger_closed.set(true);
-                Ok(None)
+                Ok(known)
             }
             Err(error) => Err(error),
         }
@@ -175,14 +182,22 @@ impl There {
     /// export is compared with that here.
     pub(super) fn verify(&self, expectations: &Expectations) -> Result<Verification> {
         let mut said: Verification = self.remote.get_slowly(Target::new("/v1/audit/verify"))?;
-        let Expectations { receipts, checkpoint, public_key } = expectations;
+        let Expectations {
+            receipts,
+            checkpoint,
+            public_key,
+        } = expectations;
         if receipts.is_empty() && checkpoint.is_none() && public_key.is_none() {
             return Ok(said);
         }
         let unkept = |error: io::Error| {
-            Error::new(Code::DiskFull, Stage::Collect, "cannot keep the export to compare it")
-                .caused_by(error)
-                .hint("set `TMPDIR` to a directory with room")
+            Error::new(
+                Code::DiskFull,
+                Stage::Collect,
+                "cannot keep the export to compare it",
+            )
+            .caused_by(error)
+            .hint("set `TMPDIR` to a directory with room")
         };
         let mut file = tempfile::tempfile().map_err(unkept)?;
         self.export(ExportFormat::Jsonl, &mut file)?;
@@ -227,7 +242,11 @@ struct Output<'r> {
 
 impl Output<'_> {
     fn fetch(&mut self) -> Result<()> {
-        let target = self.base.clone().query("offset", self.offset).query("limit", PIECE);
+        let target = self
+            .base
+            .clone()
+            .query("offset", self.offset)
+            .query("limit", PIECE);
         let piece = self.remote.bytes(target)?;
         self.offset += piece.len() as u64;
         self.held = piece.into();
@@ -255,7 +274,10 @@ struct Counted<'w> {
 impl Write for Counted<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes)?;
-        let ends = bytes[..written].iter().filter(|byte| **byte == b'\n').count();
+        let ends = bytes[..written]
+            .iter()
+            .filter(|byte| **byte == b'\n')
+            .count();
         self.lines += ends as u64;
         Ok(written)
     }
@@ -273,7 +295,13 @@ mod tests {
     fn only_the_beginning_of_an_id_is_looked_for() {
         assert_eq!(beginning("e_3f0c").as_deref(), Some("e_3f0c"));
         assert_eq!(beginning("3f0c").as_deref(), Some("e_3f0c"));
-        for name in ["", "e_", "my-name", "e_XYZ", &format!("e_{}", "0".repeat(32))] {
+        for name in [
+            "",
+            "e_",
+            "my-name",
+            "e_XYZ",
+            &format!("e_{}", "0".repeat(32)),
+        ] {
             assert_eq!(beginning(name), None, "{name}");
         }
     }
@@ -281,7 +309,10 @@ mod tests {
     #[test]
     fn lines_are_counted_however_they_are_cut() {
         let mut out = Vec::new();
-        let mut counted = Counted { out: &mut out, lines: 0 };
+        let mut counted = Counted {
+            out: &mut out,
+            lines: 0,
+        };
         for piece in [&b"a\nb"[..], b"\n", b"c\n"] {
             counted.write_all(piece).unwrap();
         }

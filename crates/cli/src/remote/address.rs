@@ -100,13 +100,18 @@ impl FromStr for Address {
         };
         let authority = uri.authority().ok_or(FORMS)?;
         if authority.as_str().contains('@') {
-            return Err("a token goes into `GLOVEBOX_TOKEN` or `--token-file`, not into the address");
+            return Err(
+                "a token goes into `GLOVEBOX_TOKEN` or `--token-file`, not into the address",
+            );
         }
         if uri.path() != "/" || uri.query().is_some() {
             return Err(FORMS);
         }
         let host = authority.host();
-        let host = host.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(host);
+        let host = host
+            .strip_prefix('[')
+            .and_then(|it| it.strip_suffix(']'))
+            .unwrap_or(host);
         // A port that is no number must not quietly become the usual one.
         let port = match authority.as_str().len() > authority.host().len() {
             true => authority.port_u16().ok_or(FORMS)?,
@@ -158,8 +163,16 @@ mod tests {
     #[test]
     fn who_listens_in_is_known() {
         let address = |text: &str| text.parse::<Address>().unwrap();
-        for local in ["http://localhost:1", "http://127.3.2.1", "http://[::1]", "unix:/x"] {
-            assert!(address(local).is_local() && !address(local).is_exposed(), "{local}");
+        for local in [
+            "http://localhost:1",
+            "http://127.3.2.1",
+            "http://[::1]",
+            "unix:/x",
+        ] {
+            assert!(
+                address(local).is_local() && !address(local).is_exposed(),
+                "{local}"
+            );
         }
         assert!(address("http://10.0.0.1").is_exposed());
         assert!(!address("https://10.0.0.1").is_exposed());

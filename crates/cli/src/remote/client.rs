@@ -82,13 +82,19 @@ pub(super) struct Client {
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("connector", &self.connector).finish_non_exhaustive()
+        f.debug_struct("Client")
+            .field("connector", &self.connector)
+            .finish_non_exhaustive()
     }
 }
 
 impl Client {
     pub(super) fn new(connector: Connector, credential: Option<Credential>) -> Self {
-        Self { connector, credential, idle: Mutex::new(None) }
+        Self {
+            connector,
+            credential,
+            idle: Mutex::new(None),
+        }
     }
 
     pub(super) fn address(&self) -> String {
@@ -97,7 +103,11 @@ impl Client {
 
     /// The whole answer to something that may be asked again.
     pub(super) async fn ask(&self, ask: &Ask) -> Heard<Bytes> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let idle = self
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some(sender) = idle.filter(|it| !it.is_closed()) {
             match self.ask_over(sender, ask).await {
                 // The server has closed it meanwhile, which is no failure.
@@ -105,14 +115,22 @@ impl Client {
                 heard => return heard,
             }
         }
-        let sender = self.connector.connect().await.map_err(Trouble::Unreachable)?;
+        let sender = self
+            .connector
+            .connect()
+            .await
+            .map_err(Trouble::Unreachable)?;
         self.ask_over(sender, ask).await
     }
 
     async fn ask_over(&self, mut sender: Sender, ask: &Ask) -> Heard<Bytes> {
         let response = self.send(&mut sender, ask).await?;
         let status = response.status();
-        let most = if status.is_success() { ANSWER_MOST } else { REFUSAL_MOST };
+        let most = if status.is_success() {
+            ANSWER_MOST
+        } else {
+            REFUSAL_MOST
+        };
         let body = self.collect(response.into_body(), most).await?;
         if !status.is_success() {
             return Err(Trouble::Said(refusal::read(&self.address(), status, &body)));
@@ -123,14 +141,22 @@ impl Client {
 
     /// An answer that is read as it comes, over a connection of its own.
     pub(super) async fn open(&self, ask: &Ask) -> Heard<Pieces> {
-        let mut sender = self.connector.connect().await.map_err(Trouble::Unreachable)?;
+        let mut sender = self
+            .connector
+            .connect()
+            .await
+            .map_err(Trouble::Unreachable)?;
         let response = self.send(&mut sender, ask).await?;
         let status = response.status();
         if !status.is_success() {
             let body = self.collect(response.into_body(), REFUSAL_MOST).await?;
             return Err(Trouble::Said(refusal::read(&self.address(), status, &body)));
         }
-        Ok(Pieces { address: self.address(), body: response.into_body(), _sender: sender })
+        Ok(Pieces {
+            address: self.address(),
+            body: response.into_body(),
+            _sender: sender,
+        })
     }
 
     async fn send(&self, sender: &mut Sender, ask: &Ask) -> Heard<Response<Incoming>> {
@@ -148,7 +174,10 @@ impl Client {
             Err(_) => {
                 let seconds = ask.patience.as_secs_f32();
                 let address = self.address();
-                Err(Trouble::Broken(unanswered(&address, &format!("within {seconds} seconds"))))
+                Err(Trouble::Broken(unanswered(
+                    &address,
+                    &format!("within {seconds} seconds"),
+                )))
             }
         }
     }
@@ -158,7 +187,10 @@ impl Client {
             .method(&ask.method)
             .uri(ask.target.to_string())
             .header(header::HOST, self.connector.address().authority())
-            .header(header::USER_AGENT, concat!("glovebox/", env!("CARGO_PKG_VERSION")))
+            .header(
+                header::USER_AGENT,
+                concat!("glovebox/", env!("CARGO_PKG_VERSION")),
+            )
             .header(header::ACCEPT, ask.accept);
         if let Some(credential) = &self.credential {
             builder = builder.header(header::AUTHORIZATION, credential.header());
@@ -171,8 +203,12 @@ impl Client {
         }
         let body = ask.body.clone().unwrap_or_default();
         builder.body(Full::new(body)).map_err(|error| {
-            Error::new(Code::InvalidArgument, Stage::Parse, "this cannot be sent to a server")
-                .caused_by(error)
+            Error::new(
+                Code::InvalidArgument,
+                Stage::Parse,
+                "this cannot be sent to a server",
+            )
+            .caused_by(error)
         })
     }
 

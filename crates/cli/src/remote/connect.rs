@@ -34,7 +34,10 @@ pub(super) struct Connector {
 impl Connector {
     pub(super) fn new(address: Address, authorities: Option<&Path>) -> Result<Self> {
         let tls = match &address {
-            Address::Tcp { transport: Transport::Tls, .. } => Some(Arc::new(trust(authorities)?)),
+            Address::Tcp {
+                transport: Transport::Tls,
+                ..
+            } => Some(Arc::new(trust(authorities)?)),
             Address::Tcp { .. } | Address::Unix(_) => None,
         };
         Ok(Self { address, tls })
@@ -56,9 +59,8 @@ impl Connector {
                 return match &self.tls {
                     None => self.speak(TokioIo::new(stream)).await,
                     Some(config) => {
-                        let name = ServerName::try_from(host.clone()).map_err(|error| {
-                            self.unreachable(&io::Error::other(error))
-                        })?;
+                        let name = ServerName::try_from(host.clone())
+                            .map_err(|error| self.unreachable(&io::Error::other(error)))?;
                         let connector = TlsConnector::from(Arc::clone(config));
                         let stream = within(connector.connect(name, stream)).await;
                         let stream = stream.map_err(|error| self.distrusted(&error))?;
@@ -67,7 +69,8 @@ impl Connector {
                 };
             }
         };
-        self.speak(connected.map_err(|error| self.unreachable(&error))?).await
+        self.speak(connected.map_err(|error| self.unreachable(&error))?)
+            .await
     }
 
     async fn speak(&self, io: impl Read + Write + Unpin + Send + 'static) -> Result<Sender> {
@@ -88,7 +91,9 @@ impl Connector {
             format!("cannot reach the server `{address}`"),
         )
         .caused_by(error)
-        .hint("is it running? `glovebox serve` starts one; `--server` or `GLOVEBOX_SERVER` names it")
+        .hint(
+            "is it running? `glovebox serve` starts one; `--server` or `GLOVEBOX_SERVER` names it",
+        )
     }
 
     fn distrusted(&self, error: &io::Error) -> Error {
@@ -132,7 +137,9 @@ fn trust(authorities: Option<&Path>) -> Result<ClientConfig> {
                 .and_then(Iterator::collect)
                 .map_err(|error| failed(error.to_string()))?;
             for certificate in certificates {
-                roots.add(certificate).map_err(|error| failed(error.to_string()))?;
+                roots
+                    .add(certificate)
+                    .map_err(|error| failed(error.to_string()))?;
             }
             if roots.is_empty() {
                 return Err(failed("it is empty".to_owned()));

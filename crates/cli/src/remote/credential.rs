@@ -61,7 +61,10 @@ impl Credential {
         };
         let mut text = String::new();
         let opened = std::fs::File::open(file).map_err(failed)?;
-        opened.take(LONGEST).read_to_string(&mut text).map_err(failed)?;
+        opened
+            .take(LONGEST)
+            .read_to_string(&mut text)
+            .map_err(failed)?;
         Self::new(text.trim()).ok_or_else(|| {
             invalid(format!("`{shown}` does not hold a token"))
                 .hint("a token is one word: `gb_` and hexadecimal digits")

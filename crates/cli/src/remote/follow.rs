@@ -61,9 +61,8 @@ pub(super) async fn follow(
     audience: Audience<'_>,
     backoff: Backoff,
 ) -> Result<Parting> {
-    let presses = Receiver::from_owned_fd(audience.presses).map_err(|error| {
-        refusal::garbled(&client.address(), error)
-    })?;
+    let presses = Receiver::from_owned_fd(audience.presses)
+        .map_err(|error| refusal::garbled(&client.address(), error))?;
     let mut follower = Follower {
         client,
         exec,
@@ -117,7 +116,9 @@ impl Follower<'_> {
 
     /// Over one connection, until it ends or breaks.
     async fn listen(&mut self) -> Heard<Parting> {
-        let target = Target::new("/v1/execs").segment(self.exec.as_str()).segment("events");
+        let target = Target::new("/v1/execs")
+            .segment(self.exec.as_str())
+            .segment("events");
         let ask = Ask {
             accept: "text/event-stream",
             ..Ask::get(target.query("after", self.after))
@@ -149,7 +150,10 @@ impl Follower<'_> {
     /// Whether that was the end.
     fn take(&mut self, happening: Happening) -> bool {
         match happening {
-            Happening::State { status, queue_position } => {
+            Happening::State {
+                status,
+                queue_position,
+            } => {
                 if status == glovebox_model::Status::Queued {
                     (self.waits)(queue_position);
                 }
@@ -236,7 +240,9 @@ pub(super) async fn cancel(
     exec: &ExecId,
     patience: Duration,
 ) -> Heard<hyper::body::Bytes> {
-    let target = Target::new("/v1/execs").segment(exec.as_str()).segment("cancel");
+    let target = Target::new("/v1/execs")
+        .segment(exec.as_str())
+        .segment("cancel");
     let ask = Ask {
         method: hyper::Method::POST,
         key: Some(super::key().map_err(Trouble::Said)?),

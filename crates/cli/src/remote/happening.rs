@@ -25,7 +25,10 @@ pub(super) enum Happening {
 /// Its number, and what it is.
 pub(super) fn read(raw: &Raw) -> Result<(u64, Happening), Garbled> {
     const NOT_OURS: Garbled = Garbled("an event does not have the form of one");
-    let seq = raw.id.parse().map_err(|_| Garbled("an event has no number"))?;
+    let seq = raw
+        .id
+        .parse()
+        .map_err(|_| Garbled("an event has no number"))?;
     let happening = match raw.kind.as_str() {
         "state" => {
             let state: State = serde_json::from_str(&raw.data).map_err(|_| NOT_OURS)?;
@@ -41,7 +44,10 @@ pub(super) fn read(raw: &Raw) -> Result<(u64, Happening), Garbled> {
                 Name::Stderr => Stream::Stderr,
             };
             match (output.text, output.base64) {
-                (Some(text), None) => Happening::Output { stream, bytes: text.into_bytes() },
+                (Some(text), None) => Happening::Output {
+                    stream,
+                    bytes: text.into_bytes(),
+                },
                 (None, Some(digits)) => {
                     let bytes = STANDARD.decode(digits).map_err(|_| NOT_OURS)?;
                     Happening::Output { stream, bytes }
@@ -96,14 +102,29 @@ mod tests {
             bytes: bytes.to_vec(),
         };
         for (kind, data, expected) in [
-            ("output", r#"{"stream":"stderr","text":"ż\n"}"#, output("ż\n".as_bytes())),
-            ("output", r#"{"stream":"stderr","base64":"/wA="}"#, output(b"\xff\0")),
-            ("output", r#"{"stream":"stderr","truncated":true}"#, Happening::Other),
+            (
+                "output",
+                r#"{"stream":"stderr","text":"ż\n"}"#,
+                output("ż\n".as_bytes()),
+            ),
+            (
+                "output",
+                r#"{"stream":"stderr","base64":"/wA="}"#,
+                output(b"\xff\0"),
+            ),
+            (
+                "output",
+                r#"{"stream":"stderr","truncated":true}"#,
+                Happening::Other,
+            ),
             ("effect", "anything", Happening::Other),
             (
                 "state",
                 r#"{"seq":7,"at":"…","status":"queued","queue_position":2}"#,
-                Happening::State { status: Status::Queued, queue_position: Some(2) },
+                Happening::State {
+                    status: Status::Queued,
+                    queue_position: Some(2),
+                },
             ),
         ] {
             assert_eq!(read(&raw(kind, data)), Ok((7, expected)), "{kind} {data}");
@@ -121,7 +142,10 @@ mod tests {
         ] {
             assert!(read(&raw(kind, data)).is_err(), "{kind} {data}");
         }
-        let unnumbered = Raw { id: String::new(), ..raw("state", r#"{"status":"running"}"#) };
+        let unnumbered = Raw {
+            id: String::new(),
+            ..raw("state", r#"{"status":"running"}"#)
+        };
         assert!(read(&unnumbered).is_err());
     }
 }

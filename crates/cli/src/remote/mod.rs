@@ -110,7 +110,9 @@ impl Remote {
     }
 
     pub(crate) fn cancel(&self, exec: &ExecId) -> Result<Exec> {
-        let heard = self.runtime.block_on(follow::cancel(&self.client, exec, SOON));
+        let heard = self
+            .runtime
+            .block_on(follow::cancel(&self.client, exec, SOON));
         self.read(&heard?)
     }
 
@@ -125,8 +127,12 @@ impl Remote {
             let mut pieces = self.client.open(&ask).await?;
             while let Some(piece) = pieces.next().await? {
                 out.write_all(&piece).map_err(|error| {
-                    Error::new(Code::Internal, Stage::Close, "cannot write what the server sent")
-                        .caused_by(error)
+                    Error::new(
+                        Code::Internal,
+                        Stage::Close,
+                        "cannot write what the server sent",
+                    )
+                    .caused_by(error)
                 })?;
             }
             Ok(())

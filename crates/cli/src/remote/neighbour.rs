@@ -19,7 +19,9 @@ pub(super) fn is_ours(address: &Address) -> bool {
                 Ok(host) => vec![host],
                 Err(_) => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
             };
-            let rows = tables.iter().flat_map(|table| table.lines().filter_map(Listener::parse));
+            let rows = tables
+                .iter()
+                .flat_map(|table| table.lines().filter_map(Listener::parse));
             let mut answering = rows.filter(|it| it.answers(&hosts, *port)).peekable();
             answering.peek().is_some() && answering.all(|it| it.owner == own)
         }

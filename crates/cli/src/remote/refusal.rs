@@ -18,7 +18,10 @@ struct Report {
 
 /// What the server says, as it says it; from anybody else, what its status means.
 pub(super) fn read(address: &str, status: StatusCode, body: &[u8]) -> Error {
-    let Ok(Body { error: Report { error, request_id } }) = serde_json::from_slice(body) else {
+    let Ok(Body {
+        error: Report { error, request_id },
+    }) = serde_json::from_slice(body)
+    else {
         return foreign(address, status);
     };
     match request_id {
@@ -67,7 +70,8 @@ mod tests {
 
     #[test]
     fn the_servers_words_are_kept() {
-        let body = br#"{"error":{"code":"rate_limited","message":"as many wait as may","stage":"admit",
+        let body =
+            br#"{"error":{"code":"rate_limited","message":"as many wait as may","stage":"admit",
             "blame":"caller","retry":{"allowed":true,"after_ms":2000},"hints":["later"],
             "request_id":"r_1"}}"#;
         let error = read("http://h:1", StatusCode::TOO_MANY_REQUESTS, body);
@@ -76,7 +80,11 @@ mod tests {
         assert_eq!(error.hints, ["later"]);
         assert!(error.causes.is_empty());
         let body = String::from_utf8_lossy(body).replace("rate_limited", "internal");
-        let error = read("http://h:1", StatusCode::INTERNAL_SERVER_ERROR, body.as_bytes());
+        let error = read(
+            "http://h:1",
+            StatusCode::INTERNAL_SERVER_ERROR,
+            body.as_bytes(),
+        );
         assert_eq!(error.causes, ["request `r_1`"]);
     }
 
@@ -92,7 +100,12 @@ mod tests {
             (302, Code::Internal),
         ] {
             let status = StatusCode::from_u16(status).unwrap();
-            for body in ["", "<html>", "{}", r#"{"error":{"code":"from_the_future"}}"#] {
+            for body in [
+                "",
+                "<html>",
+                "{}",
+                r#"{"error":{"code":"from_the_future"}}"#,
+            ] {
                 let error = read("http://h:1", status, body.as_bytes());
                 assert_eq!(error.code, code, "{status} {body}");
                 assert!(error.message.contains("http://h:1"), "{error}");

@@ -129,7 +129,10 @@ impl ExecRequest {
                 kind,
                 command,
                 args,
-                cwd: call.cwd.map(|it| text("the working directory", &it)).transpose()?,
+                cwd: call
+                    .cwd
+                    .map(|it| text("the working directory", &it))
+                    .transpose()?,
                 env: env.collect::<Result<_>>()?,
                 stdin: stdin.transpose()?,
             },
@@ -229,12 +232,23 @@ mod tests {
             },
             client_id: None,
             workspace: WorkspaceRef::Scratch,
-            program: Program::Shell { script: bytes(b"echo hi") },
+            program: Program::Shell {
+                script: bytes(b"echo hi"),
+            },
             cwd: Some(bytes(b"sub")),
-            env: vec![EnvVar { key: "A".parse().unwrap(), value: bytes(b"b=c") }],
+            env: vec![EnvVar {
+                key: "A".parse().unwrap(),
+                value: bytes(b"b=c"),
+            }],
             inputs: vec![
-                Input { path: bytes(b"a.txt"), content: b"text".to_vec() },
-                Input { path: bytes(b"b.bin"), content: b"\xff\x00".to_vec() },
+                Input {
+                    path: bytes(b"a.txt"),
+                    content: b"text".to_vec(),
+                },
+                Input {
+                    path: bytes(b"b.bin"),
+                    content: b"\xff\x00".to_vec(),
+                },
             ],
             mode: Mode::Run,
             on_exceed: OnExceed::Refuse,
@@ -270,7 +284,10 @@ mod tests {
         here.workspace = WorkspaceRef::Adopted(".".into());
         let error = ExecRequest::new(here, None).unwrap_err();
         let hints = error.hints.join(" ");
-        assert!(hints.contains("--project") && hints.contains("--scratch"), "{hints}");
+        assert!(
+            hints.contains("--project") && hints.contains("--scratch"),
+            "{hints}"
+        );
         let error = ExecRequest::new(call(), Some(vec![0xff])).unwrap_err();
         assert!(error.hints[0].contains("--input"), "{error}");
         let mut odd = call();

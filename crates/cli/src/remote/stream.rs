@@ -78,17 +78,26 @@ mod tests {
 
     fn all(pieces: &[&[u8]]) -> Vec<Raw> {
         let mut parser = Parser::default();
-        pieces.iter().flat_map(|piece| parser.push(piece).unwrap()).collect()
+        pieces
+            .iter()
+            .flat_map(|piece| parser.push(piece).unwrap())
+            .collect()
     }
 
     #[test]
     fn a_stream_cut_anywhere_is_the_same() {
         let whole = all(&[TEXT.as_bytes()]);
-        let shown: Vec<_> =
-            whole.iter().map(|it| (it.id.as_str(), it.kind.as_str(), it.data.as_str())).collect();
+        let shown: Vec<_> = whole
+            .iter()
+            .map(|it| (it.id.as_str(), it.kind.as_str(), it.data.as_str()))
+            .collect();
         assert_eq!(
             shown,
-            [("1", "state", "{\"a\":\n1}"), ("2", "output", "ż"), ("3", "", "")]
+            [
+                ("1", "state", "{\"a\":\n1}"),
+                ("2", "output", "ż"),
+                ("3", "", "")
+            ]
         );
         for cut in 0..TEXT.len() {
             let (start, end) = TEXT.as_bytes().split_at(cut);

@@ -5,7 +5,11 @@ use std::fmt;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// Everything but RFC 3986's unreserved characters.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Target(String);
@@ -34,7 +38,8 @@ impl Target {
         self.0.push(if self.0.contains('?') { '&' } else { '?' });
         self.0.push_str(name);
         self.0.push('=');
-        self.0.extend(utf8_percent_encode(&value.to_string(), ESCAPED));
+        self.0
+            .extend(utf8_percent_encode(&value.to_string(), ESCAPED));
         self
     }
 

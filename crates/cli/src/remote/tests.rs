@@ -63,9 +63,12 @@ fn read_request(stream: &TcpStream) -> String {
     while !head.ends_with("\r\n\r\n") {
         assert!(reader.read_line(&mut head).unwrap() > 0, "{head}");
     }
-    let length = head
-        .lines()
-        .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    let length = head.lines().find_map(|line| {
+        line.to_ascii_lowercase()
+            .strip_prefix("content-length: ")?
+            .parse()
+            .ok()
+    });
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body).unwrap();
     head + &String::from_utf8(body).unwrap()
@@ -78,7 +81,9 @@ fn says(text: impl Into<String>) -> Script {
 
 fn answer(status: &str, body: &str) -> Script {
     let length = body.len();
-    says(format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}"))
+    says(format!(
+        "HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}"
+    ))
 }
 
 /// A stream of events that ends properly after what is given.
@@ -153,7 +158,14 @@ fn nothing_is_lost_or_shown_twice_when_the_connection_breaks() {
     let asked = fake.asked();
     let after: Vec<&str> = asked
         .iter()
-        .map(|head| head.split_once("after=").unwrap().1.split_once(' ').unwrap().0)
+        .map(|head| {
+            head.split_once("after=")
+                .unwrap()
+                .1
+                .split_once(' ')
+                .unwrap()
+                .0
+        })
         .collect();
     assert_eq!(after, ["0", "2", "2", "2", "4"]);
 }
@@ -213,7 +225,10 @@ fn who_presses_once_cancels_and_sees_the_end() {
     let (shown, parting) = follow(&remote, 1);
     assert_eq!((shown.as_str(), parting.unwrap()), ("a", Parting::Ended));
     let request = server.join().unwrap();
-    assert!(request.starts_with(&format!("POST /v1/execs/{}/cancel ", exec())), "{request}");
+    assert!(
+        request.starts_with(&format!("POST /v1/execs/{}/cancel ", exec())),
+        "{request}"
+    );
     assert!(request.contains("idempotency-key: "), "{request}");
 }
 
@@ -229,7 +244,8 @@ fn who_presses_three_times_leaves() {
             let (mut cancel, _) = listener.accept().unwrap();
             read_request(&cancel);
             let body = "{}";
-            let close = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{body}");
+            let close =
+                format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{body}");
             cancel.write_all(close.as_bytes()).unwrap();
         }
         // Open until the client goes.
@@ -238,6 +254,7 @@ fn who_presses_three_times_leaves() {
     let address = format!("http://127.0.0.1:{port}").parse().unwrap();
     let remote = Remote::new(address, None, None).unwrap();
     assert_eq!(follow(&remote, 3).1.unwrap(), Parting::Left);
+    drop(remote);
     server.join().unwrap();
 }
 
@@ -249,19 +266,30 @@ fn a_change_is_said_again_with_the_same_key() {
         answer("200 OK", r#"{"a":1}"#),
     ]);
     let remote = fake.remote();
-    let heard: Value = remote.post(Target::new("/v1/x"), &serde_json::json!({"b": 2})).unwrap();
+    let heard: Value = remote
+        .post(Target::new("/v1/x"), &serde_json::json!({"b": 2}))
+        .unwrap();
     assert_eq!(heard, serde_json::json!({"a": 1}));
     let asked = fake.asked();
     let key = |head: &String| {
-        let line = head.lines().find(|line| line.starts_with("idempotency-key: "));
+        let line = head
+            .lines()
+            .find(|line| line.starts_with("idempotency-key: "));
         line.unwrap().to_owned()
     };
-    assert!(asked.iter().all(|head| key(head) == key(&asked[0]) && head.ends_with(r#"{"b":2}"#)));
+    assert!(
+        asked
+            .iter()
+            .all(|head| key(head) == key(&asked[0]) && head.ends_with(r#"{"b":2}"#))
+    );
 }
 
 #[test]
 fn a_refused_change_is_said_once() {
-    let fake = Fake::new(vec![answer("429 Too Many Requests", &refusal("rate_limited"))]);
+    let fake = Fake::new(vec![answer(
+        "429 Too Many Requests",
+        &refusal("rate_limited"),
+    )]);
     let heard: Result<Value> = fake.remote().post(Target::new("/v1/x"), &());
     assert_eq!(heard.unwrap_err().code, Code::RateLimited);
     fake.asked();
@@ -280,16 +308,24 @@ fn garbage_is_called_garbage() {
             fake.remote().get(Target::new("/v1/x"));
         let error = heard.unwrap_err();
         assert_eq!(error.code, Code::Internal, "{garbage}: {error}");
-        assert!(error.message.contains("Glovebox server"), "{garbage}: {error}");
+        assert!(
+            error.message.contains("Glovebox server"),
+            "{garbage}: {error}"
+        );
         fake.asked();
     }
 }
 
 #[test]
 fn half_an_answer_is_none() {
-    let fake = Fake::new(vec![says("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf")]);
+    let fake = Fake::new(vec![says(
+        "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf",
+    )]);
     let mut out = Vec::new();
-    let error = fake.remote().copy(Target::new("/v1/x"), &mut out).unwrap_err();
+    let error = fake
+        .remote()
+        .copy(Target::new("/v1/x"), &mut out)
+        .unwrap_err();
     assert_eq!(error.code, Code::StoreUnavailable);
     fake.asked();
 }
@@ -297,7 +333,9 @@ fn half_an_answer_is_none() {
 #[test]
 fn a_head_that_does_not_come_ends_the_wait() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap())
+        .parse()
+        .unwrap();
     let remote = Remote::new(address, None, None).unwrap();
     let ask = Ask {
         patience: Duration::from_millis(50),
@@ -312,7 +350,9 @@ fn a_head_that_does_not_come_ends_the_wait() {
 #[test]
 fn nobody_there_is_said_at_once() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address: Address = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let address: Address = format!("http://{}", listener.local_addr().unwrap())
+        .parse()
+        .unwrap();
     drop(listener);
     let remote = Remote::new(address, None, None).unwrap();
     let heard: Result<Value> = remote.post(Target::new("/v1/x"), &());
@@ -338,7 +378,9 @@ fn one_connection_serves_many_and_a_closed_one_is_replaced() {
     });
     let address = format!("http://127.0.0.1:{port}").parse().unwrap();
     let remote = Remote::new(address, None, None).unwrap();
-    let heard: Vec<u8> = (0..3).map(|_| remote.get(Target::new("/v1/x")).unwrap()).collect();
+    let heard: Vec<u8> = (0..3)
+        .map(|_| remote.get(Target::new("/v1/x")).unwrap())
+        .collect();
     assert_eq!(heard, [1, 1, 2]);
     server.join().unwrap();
 }
@@ -357,7 +399,9 @@ fn a_unix_socket_and_a_token() {
         while !head.ends_with("\r\n\r\n") {
             reader.read_line(&mut head).unwrap();
         }
-        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n7").unwrap();
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n7")
+            .unwrap();
         head
     });
     let address: Address = format!("unix:{}", path.display()).parse().unwrap();

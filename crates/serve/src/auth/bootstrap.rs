@@ -10,7 +10,6 @@ use super::key::{TokenKey, create_private, random, read_private};
 use super::secret::Secret;
 
 const FILE: &str = "token";
-const NAME: &str = "bootstrap";
 const LONGEST: u64 = 256;
 
 /// Writes an admin token of the space `local` to `directory/token`, readable by its owner alone,
@@ -30,7 +29,8 @@ pub fn bootstrap(store: &Store, key: &TokenKey, directory: &Path) -> Result<Path
         token_id: None,
         name: "glovebox serve".to_owned(),
     };
-    revoke_older(store, &by)?;
+    let name = name(directory)?;
+    revoke_older(store, &name, &by)?;
     let (mut id, mut secret) = ([0; 16], [0; 32]);
     random(&mut id)?;
     random(&mut secret)?;
@@ -38,7 +38,7 @@ pub fn bootstrap(store: &Store, key: &TokenKey, directory: &Path) -> Result<Path
     let secret = Secret::of(&id, &secret);
     let token = Token {
         token_id: id,
-        name: name()?,
+        name,
         role: Role::Admin,
         space_id: SpaceId::local(),
         scopes: Role::Admin.scopes(),
@@ -59,8 +59,15 @@ pub fn bootstrap(store: &Store, key: &TokenKey, directory: &Path) -> Result<Path
     }
 }
 
-fn name() -> Result<TokenName> {
-    NAME.parse()
+/// One for each state directory: servers of several machines may share a database.
+fn name(directory: &Path) -> Result<TokenName> {
+    let host = rustix::system::uname();
+    let mut place = blake3::Hasher::new();
+    place.update(host.nodename().to_bytes_with_nul());
+    place.update(directory.as_os_str().as_encoded_bytes());
+    let place = place.finalize().to_hex();
+    format!("bootstrap-{}", &place[..12])
+        .parse()
         .map_err(|error| Error::new(Code::Internal, Stage::Open, format!("{error}")))
 }
 
@@ -77,14 +84,19 @@ fn is_valid(store: &Store, key: &TokenKey, bytes: &[u8]) -> Result<bool> {
 }
 
 /// Those whose file is gone: nobody has them any more, and a name is given once.
-fn revoke_older(store: &Store, by: &Actor) -> Result<()> {
-    let filter = TokenFilter {
+fn revoke_older(store: &Store, name: &TokenName, by: &Actor) -> Result<()> {
+    let mut filter = TokenFilter {
         space: Some(SpaceId::local()),
         ..TokenFilter::default()
     };
-    let page = store.tokens(&filter)?;
-    for token in page.items.iter().filter(|token| token.name.as_str() == NAME) {
-        store.revoke_token(&token.token_id, by)?;
+    loop {
+        let page = store.tokens(&filter)?;
+        for token in page.items.iter().filter(|token| token.name == *name) {
+            store.revoke_token(&token.token_id, by)?;
+        }
+        if page.next.is_none() {
+            return Ok(());
+        }
+        filter.cursor = page.next;
     }
-    Ok(())
 }

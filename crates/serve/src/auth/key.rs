@@ -151,6 +151,9 @@ mod tests {
     #[test]
     fn parts_cannot_be_shifted_into_each_other() {
         let key = TokenKey([1; 32]);
-        assert_ne!(key.derive("p", &[b"ab", b"c"]), key.derive("p", &[b"a", b"bc"]));
+        assert_ne!(
+            key.derive("p", &[b"ab", b"c"]),
+            key.derive("p", &[b"a", b"bc"])
+        );
     }
 }

@@ -28,8 +28,12 @@ struct Window {
 pub(super) enum Standing {
     Fine,
     /// This one was the first too many.
-    Exceeded { wait: Duration },
-    Waiting { wait: Duration },
+    Exceeded {
+        wait: Duration,
+    },
+    Waiting {
+        wait: Duration,
+    },
 }
 
 impl Limiter {
@@ -48,9 +52,15 @@ impl Limiter {
                 failures.clear();
             }
         }
-        let window = failures.entry(peer).or_insert(Window { since: now, count: 0 });
+        let window = failures.entry(peer).or_insert(Window {
+            since: now,
+            count: 0,
+        });
         if now.duration_since(window.since) >= WINDOW {
-            *window = Window { since: now, count: 0 };
+            *window = Window {
+                since: now,
+                count: 0,
+            };
         }
         window.count = window.count.saturating_add(1);
         let wait = WINDOW.saturating_sub(now.duration_since(window.since));
@@ -72,8 +82,14 @@ mod tests {
         let (peer, now) = (Peer::Owner, Instant::now());
         assert_eq!(limiter.failed(peer, now), Standing::Fine);
         assert_eq!(limiter.failed(peer, now), Standing::Fine);
-        assert!(matches!(limiter.failed(peer, now), Standing::Exceeded { .. }));
-        assert!(matches!(limiter.failed(peer, now), Standing::Waiting { .. }));
+        assert!(matches!(
+            limiter.failed(peer, now),
+            Standing::Exceeded { .. }
+        ));
+        assert!(matches!(
+            limiter.failed(peer, now),
+            Standing::Waiting { .. }
+        ));
         let other = Peer::Address([10, 0, 0, 1].into());
         assert_eq!(limiter.failed(other, now), Standing::Fine);
         assert_eq!(limiter.failed(peer, now + WINDOW), Standing::Fine);

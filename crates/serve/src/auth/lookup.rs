@@ -63,7 +63,9 @@ impl Authenticator {
         };
         match token {
             Some((token, secret)) => {
-                let seed = self.key.derive("seed of a caller", &[secret.reveal().as_bytes()]);
+                let seed = self
+                    .key
+                    .derive("seed of a caller", &[secret.reveal().as_bytes()]);
                 Ok(Caller::new(token, seed))
             }
             None => Err(self.refuse(app, peer)),
@@ -73,7 +75,9 @@ impl Authenticator {
     /// Whether a token that was good is so still: for streams that stay open.
     pub(crate) async fn is_still_good(&self, app: &App, caller: &Caller) -> bool {
         let id = caller.token().token_id.clone();
-        let found = app.ask("token", move |dispatcher| dispatcher.store()?.token(&id)).await;
+        let found = app
+            .ask("token", move |dispatcher| dispatcher.store()?.token(&id))
+            .await;
         match found {
             Ok(Some((token, _))) => token.is_usable(Timestamp::now()),
             Ok(None) => false,
@@ -88,7 +92,9 @@ impl Authenticator {
             return Ok(Some(token));
         }
         let id = secret.id().clone();
-        let found = app.ask("token", move |dispatcher| dispatcher.store()?.token(&id)).await?;
+        let found = app
+            .ask("token", move |dispatcher| dispatcher.store()?.token(&id))
+            .await?;
         // An unknown id is compared too, so that it takes as long as a known one.
         let (token, kept) = match found {
             Some((token, kept)) => (Some(token), kept),
@@ -120,7 +126,10 @@ impl Authenticator {
 
     /// Everything is looked up again: something was revoked.
     pub(crate) fn forget(&self) {
-        self.good.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.good
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
     }
 
     fn refuse(&self, app: &App, peer: Peer) -> Failure {
@@ -149,7 +158,9 @@ fn note_guessing(app: App, peer: Peer) {
     tokio::spawn(async move {
         let noted = app.ask("note", move |dispatcher| {
             let details = serde_json::json!({ "from": from });
-            dispatcher.store()?.note(&SpaceId::local(), "bad_tokens", None, details)
+            dispatcher
+                .store()?
+                .note(&SpaceId::local(), "bad_tokens", None, details)
         });
         if let Err(failure) = noted.await {
             tracing::error!(error = %failure.0, "bad tokens could not be noted in the ledger");

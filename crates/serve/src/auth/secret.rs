@@ -27,9 +27,8 @@ impl Secret {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (id, secret) = text.strip_prefix("gb_")?.split_once('_')?;
         let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
-        let fits = id.len() == ID_DIGITS
-            && secret.len() == SECRET_DIGITS
-            && secret.bytes().all(digit);
+        let fits =
+            id.len() == ID_DIGITS && secret.len() == SECRET_DIGITS && secret.bytes().all(digit);
         fits.then_some(())?;
         Some(Self {
             id: format!("t_{id}").parse().ok()?,
@@ -73,8 +72,15 @@ mod tests {
         assert_eq!(Secret::parse(&text).unwrap().id(), secret.id());
         assert!(!format!("{secret:?}").contains("abab"));
         for wrong in [
-            "", "gb_", "gb__", &text[1..], &text[..text.len() - 1], &format!("{text}0"),
-            &text.to_uppercase(), &text.replace("gb_", "gb-"), &format!(" {text}"),
+            "",
+            "gb_",
+            "gb__",
+            &text[1..],
+            &text[..text.len() - 1],
+            &format!("{text}0"),
+            &text.to_uppercase(),
+            &text.replace("gb_", "gb-"),
+            &format!(" {text}"),
         ] {
             assert!(Secret::parse(wrong).is_none(), "{wrong}");
         }

@@ -71,8 +71,9 @@ impl<T: Sent> FromRequest<App> for Json<T> {
 }
 
 pub(crate) fn parse<T: Sent>(bytes: &[u8]) -> Answer<T> {
-    let value = strict::parse(bytes)
-        .map_err(|why| Failure::invalid(format!("the body is not JSON that is taken here: {why}")))?;
+    let value = strict::parse(bytes).map_err(|why| {
+        Failure::invalid(format!("the body is not JSON that is taken here: {why}"))
+    })?;
     let name = T::name();
     let schema = json!({"$ref": format!("#/components/schemas/{name}")});
     schema::check(document::value(), &schema, &value).map_err(|wrong| refused("field", wrong))?;
@@ -95,12 +96,17 @@ pub(super) fn refused(what: &str, wrong: Wrong) -> Failure {
 fn check_media_type(headers: &HeaderMap, allowed: &[&str]) -> Answer<()> {
     let mut given = headers.get_all(CONTENT_TYPE).iter();
     let first = given.next().and_then(|value| value.to_str().ok());
-    let fits = first.filter(|_| given.next().is_none()).is_some_and(|text| {
-        let (kind, parameters) = text.split_once(';').unwrap_or((text, "charset=utf-8"));
-        let parameters = parameters.trim().to_ascii_lowercase();
-        allowed.contains(&kind.trim().to_ascii_lowercase().as_str())
-            && matches!(parameters.as_str(), "" | "charset=utf-8" | "charset=\"utf-8\"")
-    });
+    let fits = first
+        .filter(|_| given.next().is_none())
+        .is_some_and(|text| {
+            let (kind, parameters) = text.split_once(';').unwrap_or((text, "charset=utf-8"));
+            let parameters = parameters.trim().to_ascii_lowercase();
+            allowed.contains(&kind.trim().to_ascii_lowercase().as_str())
+                && matches!(
+                    parameters.as_str(),
+                    "" | "charset=utf-8" | "charset=\"utf-8\""
+                )
+        });
     if fits {
         return Ok(());
     }
@@ -114,9 +120,8 @@ fn idempotency_key(headers: &HeaderMap) -> Answer<Option<String>> {
     let Some(first) = given.next() else {
         return Ok(None);
     };
-    let visible = |text: &&str| {
-        (1..=255).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
-    };
+    let visible =
+        |text: &&str| (1..=255).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
     match (first.to_str().ok().filter(visible), given.next()) {
         (Some(text), None) => Ok(Some(text.to_owned())),
         (_, _) => Err(Failure::invalid(
@@ -127,11 +132,21 @@ fn idempotency_key(headers: &HeaderMap) -> Answer<Option<String>> {
 
 /// Two requests with the same are the same request.
 fn fingerprint(method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> [u8; 32] {
-    let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
-    let condition = headers.get("if-match").map_or(&b""[..], |value| value.as_bytes());
+    let kind = headers
+        .get(CONTENT_TYPE)
+        .map_or(&b""[..], |value| value.as_bytes());
+    let condition = headers
+        .get("if-match")
+        .map_or(&b""[..], |value| value.as_bytes());
     let place = uri.path_and_query().map_or("", |it| it.as_str());
     let mut hasher = blake3::Hasher::new();
-    for part in [method.as_str().as_bytes(), place.as_bytes(), kind, condition, body] {
+    for part in [
+        method.as_str().as_bytes(),
+        place.as_bytes(),
+        kind,
+        condition,
+        body,
+    ] {
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part);
     }

@@ -33,13 +33,17 @@ pub(super) fn parse<T: DeserializeOwned + IntoParams>(query: &str) -> Answer<T> 
         let (name, value) = (decode(name)?, decode(value)?);
         let value = read(&schema["properties"][&name], value);
         if fields.insert(name.clone(), value).is_some() {
-            return Err(Failure::invalid(format!("the parameter `{name}` is given twice")));
+            return Err(Failure::invalid(format!(
+                "the parameter `{name}` is given twice"
+            )));
         }
     }
     let value = Value::Object(fields);
-    schema::check(document::value(), &schema, &value).map_err(|wrong| refused("parameter", wrong))?;
-    serde_path_to_error::deserialize(value)
-        .map_err(|error| Failure::invalid(format!("parameter `{}`: {}", error.path(), error.inner())))
+    schema::check(document::value(), &schema, &value)
+        .map_err(|wrong| refused("parameter", wrong))?;
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        Failure::invalid(format!("parameter `{}`: {}", error.path(), error.inner()))
+    })
 }
 
 /// The parameters as the fields of an object.
@@ -97,8 +101,20 @@ mod tests {
         assert_eq!((asked.limit, asked.probe), (Some(10), Some(true)));
         assert_eq!(asked.task_id.unwrap(), "a b c");
         for query in [
-            "limit=0", "limit=11", "limit=x", "limit=", "limit=1&limit=1", "limit=+1", "limit=1.0",
-            "limit=null", "task_id=", "task_id=%ff", "token=x", "Limit=1", "probe=yes", "limit",
+            "limit=0",
+            "limit=11",
+            "limit=x",
+            "limit=",
+            "limit=1&limit=1",
+            "limit=+1",
+            "limit=1.0",
+            "limit=null",
+            "task_id=",
+            "task_id=%ff",
+            "token=x",
+            "Limit=1",
+            "probe=yes",
+            "limit",
         ] {
             assert!(parse::<Asked>(query).is_err(), "{query}");
         }

@@ -60,15 +60,19 @@ pub(super) async fn whole(
         let by = end.min(Instant::now() + times.body_pause);
         let frame = match timeout_at(by, body.frame()).await {
             Err(_) => {
-                return Err(Failure::new(Code::RequestTimeout, "the body came too slowly")
-                    .hint("send it within a minute, without long pauses"));
+                return Err(
+                    Failure::new(Code::RequestTimeout, "the body came too slowly")
+                        .hint("send it within a minute, without long pauses"),
+                );
             }
             Ok(None) => break,
             Ok(Some(Err(_))) => return Err(Failure::invalid("the body is not complete")),
             Ok(Some(Ok(frame))) => frame,
         };
         // Trailers say nothing that we would listen to.
-        let Ok(piece) = frame.into_data() else { continue };
+        let Ok(piece) = frame.into_data() else {
+            continue;
+        };
         if bytes.len() + piece.len() > most {
             return Err(too_large(most));
         }
@@ -84,6 +88,9 @@ pub(super) async fn whole(
 fn too_large(most: usize) -> Failure {
     Failure::new(
         Code::PayloadTooLarge,
-        format!("the body is larger than {} MiB, the most that is taken here", most >> 20),
+        format!(
+            "the body is larger than {} MiB, the most that is taken here",
+            most >> 20
+        ),
     )
 }

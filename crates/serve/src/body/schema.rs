@@ -69,8 +69,10 @@ impl Check<'_> {
         }
         for (key, only_one) in [("oneOf", true), ("anyOf", false)] {
             let Some(choices) = list(key) else { continue };
-            let tried: Vec<Checked> =
-                choices.iter().map(|choice| self.value(at, choice, value)).collect();
+            let tried: Vec<Checked> = choices
+                .iter()
+                .map(|choice| self.value(at, choice, value))
+                .collect();
             let fitting = tried.iter().filter(|it| it.is_ok()).count();
             if fitting == 0 {
                 return Err(most_specific(at, choices, tried));
@@ -128,7 +130,9 @@ impl Check<'_> {
                     let names = known.into_iter().flat_map(|known| known.keys());
                     return Err(unknown(below(&shown(name)), name, names));
                 }
-                Some(schema @ Value::Object(_)) => self.value(&below(&shown(name)), schema, value)?,
+                Some(schema @ Value::Object(_)) => {
+                    self.value(&below(&shown(name)), schema, value)?
+                }
                 Some(_) | None => {}
             }
         }
@@ -160,7 +164,12 @@ fn check_type(at: &str, schema: &Value, value: &Value) -> Checked {
     let allowed: Vec<&str> = match schema.get("type") {
         None => return Ok(()),
         Some(Value::String(name)) => vec![name],
-        Some(names) => names.as_array().into_iter().flatten().filter_map(Value::as_str).collect(),
+        Some(names) => names
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect(),
     };
     if allowed.iter().any(|name| is(name)) {
         return Ok(());
@@ -242,7 +251,9 @@ fn not_one_of(at: &str, allowed: &[Value], value: &Value) -> Checked {
     Err(Wrong {
         at: at.to_owned(),
         why: format!("must be one of {}", named.join(", ")),
-        hint: value.as_str().and_then(|given| nearest(given, words.into_iter())),
+        hint: value
+            .as_str()
+            .and_then(|given| nearest(given, words.into_iter())),
     })
 }
 
@@ -308,18 +319,37 @@ mod tests {
     #[test]
     fn bounds_are_kept() {
         for (schema, good, bad) in [
-            (json!({"type": "integer", "minimum": 1, "maximum": 3}), json!(3), json!(4)),
+            (
+                json!({"type": "integer", "minimum": 1, "maximum": 3}),
+                json!(3),
+                json!(4),
+            ),
             (json!({"type": "integer"}), json!(1), json!(1.5)),
             (json!({"type": ["string", "null"]}), json!(null), json!(1)),
             (json!({"maxLength": 2}), json!("é€"), json!("abc")),
-            (json!({"pattern": "^[^\\x00]*$"}), json!("a\n"), json!("a\u{0}")),
+            (
+                json!({"pattern": "^[^\\x00]*$"}),
+                json!("a\n"),
+                json!("a\u{0}"),
+            ),
             (json!({"pattern": "^[a-z]+$"}), json!("a"), json!("a\n")),
             (json!({"uniqueItems": true}), json!([1, 2]), json!([1, 1])),
             (json!({"enum": ["a", "b"]}), json!("a"), json!("c")),
-            (json!({"oneOf": [{"type": "null"}, {"type": "string"}]}), json!("x"), json!(1)),
-            (json!({"propertyNames": {"pattern": "^a"}}), json!({"ab": 1}), json!({"b": 1})),
-            (json!({"format": "date-time", "type": "string"}), json!("2026-01-01T00:00:00Z"),
-             json!("yesterday")),
+            (
+                json!({"oneOf": [{"type": "null"}, {"type": "string"}]}),
+                json!("x"),
+                json!(1),
+            ),
+            (
+                json!({"propertyNames": {"pattern": "^a"}}),
+                json!({"ab": 1}),
+                json!({"b": 1}),
+            ),
+            (
+                json!({"format": "date-time", "type": "string"}),
+                json!("2026-01-01T00:00:00Z"),
+                json!("yesterday"),
+            ),
         ] {
             assert_eq!(check(&json!({}), &schema, &good), Ok(()), "{schema}");
             assert!(check(&json!({}), &schema, &bad).is_err(), "{schema}");

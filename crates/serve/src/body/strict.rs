@@ -10,7 +10,9 @@ use serde_json::{Map, Number, Value};
 pub(super) fn parse(bytes: &[u8]) -> Result<Value, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "the body is not UTF-8".to_owned())?;
     let mut reader = serde_json::Deserializer::from_str(text);
-    let value = Strict.deserialize(&mut reader).map_err(|error| error.to_string())?;
+    let value = Strict
+        .deserialize(&mut reader)
+        .map_err(|error| error.to_string())?;
     reader.end().map_err(|error| error.to_string())?;
     Ok(value)
 }
@@ -83,7 +85,9 @@ impl<'de> Visitor<'de> for Strict {
         while let Some(key) = entries.next_key::<String>()? {
             if map.contains_key(&key) {
                 let shown: String = key.chars().take(80).flat_map(char::escape_debug).collect();
-                return Err(A::Error::custom(format!("the key `{shown}` is given twice")));
+                return Err(A::Error::custom(format!(
+                    "the key `{shown}` is given twice"
+                )));
             }
             let value = entries.next_value_seed(Self)?;
             map.insert(key, value);
@@ -100,7 +104,10 @@ mod tests {
     #[test]
     fn plain_json_is_taken() {
         let value = parse(br#" {"a": [1, 1.0, 1.5, -2, true, null, "\ud83d\ude00"]} "#).unwrap();
-        assert_eq!(value, json!({"a": [1, 1, 1.5, -2, true, null, "\u{1f600}"]}));
+        assert_eq!(
+            value,
+            json!({"a": [1, 1, 1.5, -2, true, null, "\u{1f600}"]})
+        );
     }
 
     #[test]
@@ -108,11 +115,36 @@ mod tests {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         let digits = format!("1{}", "0".repeat(1_000_000));
         for text in [
-            "", "{", "{} {}", "{} x", "[1,]", "{\"a\":1,\"a\":2}", "{\"a\":{\"b\":1,\"b\":1}}",
-            "NaN", "Infinity", "-", "01", "+1", "1e999", "-0", "-0.0", "'a'", "\u{feff}{}",
-            "\"\\ud800\"", "\"\\ud800\\u0041\"", "\"a\nb\"", "nul", "// x\n1", &deep, &digits,
+            "",
+            "{",
+            "{} {}",
+            "{} x",
+            "[1,]",
+            "{\"a\":1,\"a\":2}",
+            "{\"a\":{\"b\":1,\"b\":1}}",
+            "NaN",
+            "Infinity",
+            "-",
+            "01",
+            "+1",
+            "1e999",
+            "-0",
+            "-0.0",
+            "'a'",
+            "\u{feff}{}",
+            "\"\\ud800\"",
+            "\"\\ud800\\u0041\"",
+            "\"a\nb\"",
+            "nul",
+            "// x\n1",
+            &deep,
+            &digits,
         ] {
-            assert!(parse(text.as_bytes()).is_err(), "{}", &text[..text.len().min(60)]);
+            assert!(
+                parse(text.as_bytes()).is_err(),
+                "{}",
+                &text[..text.len().min(60)]
+            );
         }
         assert!(parse(b"\"\xff\"").is_err());
     }

@@ -27,7 +27,10 @@ fn admit(hosts: &Hosts, request: &Request) -> Answer<()> {
     let headers = request.headers();
     let host = single(headers, header::HOST)?
         .ok_or_else(|| Failure::invalid("the header `Host` is missing"))?;
-    let asked = request.uri().authority().map(|authority| authority.as_str());
+    let asked = request
+        .uri()
+        .authority()
+        .map(|authority| authority.as_str());
     for name in [Some(host), asked].into_iter().flatten() {
         if !hosts.allows(name) {
             return Err(forbidden("this server does not answer to that `Host`")
@@ -57,6 +60,8 @@ fn single(headers: &HeaderMap, name: HeaderName) -> Answer<Option<&str>> {
     let text = first.map(|value| value.to_str()).transpose();
     match (text, second) {
         (Ok(text), None) => Ok(text),
-        (_, _) => Err(Failure::invalid(format!("the header `{name}` is not one plain value"))),
+        (_, _) => Err(Failure::invalid(format!(
+            "the header `{name}` is not one plain value"
+        ))),
     }
 }

@@ -68,7 +68,12 @@ impl Hall {
         tokio::spawn(async move {
             let _place = place;
             let _counted = self.metrics.connection();
-            let Self { router, times, closing, .. } = self;
+            let Self {
+                router,
+                times,
+                closing,
+                ..
+            } = self;
             match stream {
                 Stream::Plain(stream, peer) => {
                     connection::serve(stream, peer, router, times, closing).await;

@@ -44,7 +44,8 @@ impl Framing {
         match &mut self.0 {
             At::Rest => Ok(bytes.len()),
             At::Body(left) => {
-                let count = usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
+                let count =
+                    usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
                 *left -= count as u64;
                 if *left == 0 {
                     self.0 = At::Head(Vec::new());
@@ -54,7 +55,9 @@ impl Framing {
             At::Head(head) => {
                 for (index, byte) in bytes.iter().enumerate() {
                     let after_return = head.last() == Some(&b'\r');
-                    if *byte == 0 || after_return != (*byte == b'\n') || head.is_empty() && *byte == b'\r'
+                    if *byte == 0
+                        || after_return != (*byte == b'\n')
+                        || head.is_empty() && *byte == b'\r'
                     {
                         return Err(Ambiguous);
                     }
@@ -85,7 +88,9 @@ fn body_of(head: &[u8]) -> Result<At, Ambiguous> {
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
         if name.eq_ignore_ascii_case(b"content-length") {
             let digits = (1..=18).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
-            let number = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+            let number = std::str::from_utf8(value)
+                .ok()
+                .and_then(|text| text.parse().ok());
             match number {
                 Some(number) if digits && length.is_none() => length = Some(number),
                 _ => return Err(Ambiguous),

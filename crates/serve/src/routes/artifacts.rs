@@ -106,7 +106,10 @@ pub(super) async fn file(app: &App, caller: &Caller, id: &str, path: &str) -> An
     let relative = RelPath::new(path).map_err(|_| nowhere())?;
     let (space, project) = (exec.ids.space_id, exec.project_id);
     let opened = app.ask("open", move |dispatcher| {
-        let dir = match dispatcher.layout(&space)?.artifacts(&project, &exec.exec_id) {
+        let dir = match dispatcher
+            .layout(&space)?
+            .artifacts(&project, &exec.exec_id)
+        {
             Err(error) if error.code == Code::NotFound => return Ok(None),
             dir => dir?,
         };

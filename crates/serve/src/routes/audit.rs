@@ -127,7 +127,9 @@ pub(super) async fn query(
         limit: filter.limit.unwrap_or(0),
         cursor: filter.cursor,
     };
-    let page = app.ask("query", move |dispatcher| dispatcher.store()?.query(&space, &filter));
+    let page = app.ask("query", move |dispatcher| {
+        dispatcher.store()?.query(&space, &filter)
+    });
     Ok(Json(Page::of(page.await?, LedgerEntry::from)))
 }
 
@@ -289,11 +291,15 @@ pub(super) async fn checkpoint(
     let space = caller.space().clone();
     let last = app.ask("checkpoint", move |dispatcher| {
         let mut last = LastLine::default();
-        dispatcher.store()?.export(&space, ExportFormat::Jsonl, &mut last)?;
+        dispatcher
+            .store()?
+            .export(&space, ExportFormat::Jsonl, &mut last)?;
         Ok(last.line)
     });
     // An empty ledger ends in its header, which is none.
-    serde_json::from_slice(&last.await?).map(Json).map_err(|_| Failure::not_found("checkpoint"))
+    serde_json::from_slice(&last.await?)
+        .map(Json)
+        .map_err(|_| Failure::not_found("checkpoint"))
 }
 
 /// Keeps the last complete line of what is written.

@@ -39,7 +39,9 @@ pub(super) async fn do_cancel<T: serde::Serialize + 'static>(
 ) -> Answer<Response> {
     let (work_app, space) = (app.clone(), caller.space().clone());
     let work = async move {
-        let asked = work_app.ask("cancel", move |dispatcher| dispatcher.cancel(&space, &id)).await;
+        let asked = work_app
+            .ask("cancel", move |dispatcher| dispatcher.cancel(&space, &id))
+            .await;
         let exec = asked.map_err(|failure| match failure.0.code {
             Code::NotFound => Failure::not_found("exec"),
             _ => failure,

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY};
 use axum::response::IntoResponse;
 
-use crate::{document, docs_page};
+use crate::{docs_page, document};
 
 static TEXT: LazyLock<String> = LazyLock::new(document::openapi_json);
 static PAGE: LazyLock<String> = LazyLock::new(|| docs_page::render(document::value()));

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 use super::Path;
 use super::settle::find;
@@ -42,6 +42,31 @@ pub(super) struct From {
     after: Option<u64>,
 }
 
+/// One event of the stream.
+#[derive(Debug, ToSchema)]
+#[expect(
+    dead_code,
+    reason = "only described; events are written as they are read"
+)]
+pub(super) struct StreamedEvent {
+    /// The event's number.
+    #[schema(pattern = "^[1-9][0-9]*$")]
+    id: String,
+    event: EventName,
+    /// JSON. `state`: `seq`, `at`, `status`, `queue_position` while it waits, and at the end
+    /// `exit_code`, `signal`, `limit_hit` and `receipt`. `output`: `seq`, `at`, `stream`, and
+    /// `text`, `base64` or `truncated`.
+    data: String,
+}
+
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only described")]
+enum EventName {
+    State,
+    Output,
+}
+
 /// Follow an exec
 ///
 /// Server-sent events with numbers from 1 and without gaps: `state` and `output`. The last one is
@@ -57,7 +82,7 @@ pub(super) struct From {
             description = "As `after`; the larger of the two counts."),
     ),
     responses((status = 200, description = "The events.",
-        content_type = "text/event-stream", body = String)),
+        content_type = "text/event-stream", body = StreamedEvent)),
 )]
 pub(super) async fn events(
     State(app): State<App>,
@@ -107,12 +132,15 @@ fn last_event_id(headers: &HeaderMap) -> Answer<u64> {
     let Some(first) = given.next() else {
         return Ok(0);
     };
-    let number = first.to_str().ok().filter(|text| {
-        (1..=15).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
-    });
+    let number = first
+        .to_str()
+        .ok()
+        .filter(|text| (1..=15).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit()));
     match (number.and_then(|text| text.parse().ok()), given.next()) {
         (Some(number), None) => Ok(number),
-        (_, _) => Err(Failure::invalid("`Last-Event-ID` must be the number of an event")),
+        (_, _) => Err(Failure::invalid(
+            "`Last-Event-ID` must be the number of an event",
+        )),
     }
 }
 
@@ -174,7 +202,10 @@ impl Teller {
             self.after = event.seq;
             let last = page.complete && page.events.last() == Some(event);
             let (name, data) = told(event, last.then_some(&self.exec));
-            text.push_str(&format!("id: {}\nevent: {name}\ndata: {data}\n\n", event.seq));
+            text.push_str(&format!(
+                "id: {}\nevent: {name}\ndata: {data}\n\n",
+                event.seq
+            ));
         }
         text.is_empty() || self.say(Bytes::from(text)).await
     }
@@ -243,7 +274,10 @@ fn told(event: &Event, end: Option<&Exec>) -> (&'static str, Value) {
         }
         What::Truncated { stream } => {
             let stream = name(*stream);
-            ("output", json!({"seq": seq, "at": at, "stream": stream, "truncated": true}))
+            (
+                "output",
+                json!({"seq": seq, "at": at, "stream": stream, "truncated": true}),
+            )
         }
     }
 }

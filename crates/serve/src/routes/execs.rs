@@ -48,7 +48,9 @@ pub(super) async fn list(
     ReadsExecs(caller): ReadsExecs,
     Query(filter): Query<Filter>,
 ) -> Answer<Json<Page<Exec>>> {
-    page(&app, &caller, filter).await.map(|page| Json(Page::of(page, |exec| exec)))
+    page(&app, &caller, filter)
+        .await
+        .map(|page| Json(Page::of(page, |exec| exec)))
 }
 
 pub(super) async fn page(

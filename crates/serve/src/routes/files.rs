@@ -155,7 +155,9 @@ pub(super) async fn put(
     request: Request,
 ) -> Answer<Response> {
     let (space, project) = (caller.space().clone(), workspaces::project(&name)?);
-    let relative = below(&path)?.filter(|path| !path.climbs()).ok_or_else(unknown)?;
+    let relative = below(&path)?
+        .filter(|path| !path.climbs())
+        .ok_or_else(unknown)?;
     let mutation = Mutation::read(&app, request, Limit::File).await?;
     let (contents, work_app) = (mutation.bytes.clone(), app.clone());
     let work = async move {
@@ -200,7 +202,9 @@ pub(super) async fn remove(
     mutation: Mutation,
 ) -> Answer<Response> {
     let (space, project) = (caller.space().clone(), workspaces::project(&name)?);
-    let relative = below(&path)?.filter(|path| !path.climbs()).ok_or_else(unknown)?;
+    let relative = below(&path)?
+        .filter(|path| !path.climbs())
+        .ok_or_else(unknown)?;
     let work_app = app.clone();
     let work = async move {
         let removed = work_app.ask("unlink", move |dispatcher| {
@@ -238,4 +242,3 @@ fn clash(error: FsError) -> Error {
     told.code = error_code;
     told
 }
-

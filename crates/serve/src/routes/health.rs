@@ -114,7 +114,9 @@ pub(super) async fn sandbox(
     if wants_probe && !caller.token().may(Scope::ExecsWrite) {
         return Err(Failure::new(Code::Forbidden, "a probe needs `execs:write`"));
     }
-    let health = app.ask("health", |dispatcher| Ok(dispatcher.health())).await?;
+    let health = app
+        .ask("health", |dispatcher| Ok(dispatcher.health()))
+        .await?;
     let load = app.dispatcher().load();
     let probed = match wants_probe {
         true => Some(probe(&app, &caller).await),
@@ -130,7 +132,11 @@ pub(super) async fn sandbox(
     let well = health.store.is_ok() && health.writable && probe_error.is_none();
     let root = app.dispatcher().state().path().display().to_string();
     Ok(Json(SandboxHealth {
-        status: if well { SandboxStatus::Ok } else { SandboxStatus::Degraded },
+        status: if well {
+            SandboxStatus::Ok
+        } else {
+            SandboxStatus::Degraded
+        },
         runtime_mode: "native",
         workspace_root_native: caller.operator().is_ok().then_some(root),
         workspace_writable: health.writable,
@@ -192,6 +198,8 @@ async fn probe(app: &App, caller: &Caller) -> Answer<Exec> {
         stdin: None,
         key: None,
     };
-    let submitted = app.submit(move |dispatcher| dispatcher.submit(submission)).await?;
+    let submitted = app
+        .submit(move |dispatcher| dispatcher.submit(submission))
+        .await?;
     settle(app, caller.space(), &submitted.exec.exec_id, PROBE).await
 }

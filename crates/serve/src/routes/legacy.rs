@@ -179,7 +179,7 @@ pub(super) async fn artifact(
             description = "As `after`; the larger of the two counts."),
     ),
     responses((status = 200, description = "The events.",
-        content_type = "text/event-stream", body = String)),
+        content_type = "text/event-stream", body = stream_events::StreamedEvent)),
 )]
 pub(super) async fn events(
     State(app): State<App>,

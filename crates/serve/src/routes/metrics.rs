@@ -20,7 +20,8 @@ pub(super) async fn metrics(
 ) -> Answer<impl IntoResponse> {
     caller.operator()?;
     let load = app.dispatcher().load();
-    app.metrics().load(load.running, load.queued, u64::from(load.limit));
+    app.metrics()
+        .load(load.running, load.queued, u64::from(load.limit));
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(CONTENT_TYPE, kind)], app.metrics().text()))
 }

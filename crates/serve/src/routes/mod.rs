@@ -80,7 +80,10 @@ pub(crate) fn all() -> OpenApiRouter<App> {
 
 /// Answered to everybody: they reveal nothing.
 pub(crate) fn is_open(path: &str) -> bool {
-    matches!(path, "/" | "/docs" | "/openapi.json" | "/healthz" | "/readyz")
+    matches!(
+        path,
+        "/" | "/docs" | "/openapi.json" | "/healthz" | "/readyz"
+    )
 }
 
 pub(crate) fn router(app: App) -> Router {
@@ -111,6 +114,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
     type Rejection = Failure;
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Answer<Self> {
         let path = axum::extract::Path::<T>::from_request_parts(parts, app).await;
-        path.map(|path| Self(path.0)).map_err(|_| Failure::not_found("thing"))
+        path.map(|path| Self(path.0))
+            .map_err(|_| Failure::not_found("thing"))
     }
 }

@@ -107,6 +107,8 @@ pub(super) async fn explain(
         }
         Err(failure) => return Err(failure),
     };
-    let explained = app.ask("explain", move |dispatcher| Ok(dispatcher.explain(order.call)));
+    let explained = app.ask("explain", move |dispatcher| {
+        Ok(dispatcher.explain(order.call))
+    });
     Ok(Answered(explained.await?.into()))
 }

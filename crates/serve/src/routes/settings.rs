@@ -163,11 +163,15 @@ impl FromRequestParts<App> for IfMatch {
             .to_str()
             .ok()
             .and_then(|text| text.strip_prefix('"')?.strip_suffix('"'))
-            .filter(|text| (1..=15).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit()))
+            .filter(|text| {
+                (1..=15).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
+            })
             .and_then(|text| text.parse().ok());
         match (version, given.next()) {
             (Some(version), None) => Ok(Self(Some(version))),
-            (_, _) => Err(Failure::invalid("`If-Match` must be a version in quotation marks")),
+            (_, _) => Err(Failure::invalid(
+                "`If-Match` must be a version in quotation marks",
+            )),
         }
     }
 }
@@ -216,8 +220,12 @@ pub(super) async fn patch(
 
 fn merge(settings: &Settings, patch: Value) -> glovebox_model::Result<Settings> {
     let refused = |error: serde_json::Error| {
-        Error::new(Code::InvalidArgument, Stage::Parse, "the settings would not be valid")
-            .caused_by(error)
+        Error::new(
+            Code::InvalidArgument,
+            Stage::Parse,
+            "the settings would not be valid",
+        )
+        .caused_by(error)
     };
     let mut merged = serde_json::to_value(settings).map_err(refused)?;
     merge_patch(&mut merged, patch);

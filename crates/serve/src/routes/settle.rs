@@ -14,7 +14,9 @@ const LOOK: Duration = Duration::from_millis(500);
 /// One of the caller's space, by its id or by the caller's own.
 pub(super) async fn find(app: &App, space: &SpaceId, name: &str) -> Answer<Exec> {
     let (space, name) = (space.clone(), name.to_owned());
-    let found = app.ask("find", move |dispatcher| dispatcher.find(&space, &name)).await;
+    let found = app
+        .ask("find", move |dispatcher| dispatcher.find(&space, &name))
+        .await;
     found.map_err(|failure| match failure.0.code {
         // The same words whatever was asked for.
         glovebox_model::Code::NotFound => Failure::not_found("exec"),
@@ -46,7 +48,11 @@ pub(super) async fn settle(
             }
             // Its row is being closed, or it is another server's.
             Some(_) | None => {
-                let pause = if live.is_some() { Duration::from_millis(2) } else { LOOK };
+                let pause = if live.is_some() {
+                    Duration::from_millis(2)
+                } else {
+                    LOOK
+                };
                 sleep_until(deadline.min(Instant::now() + pause)).await;
             }
         }

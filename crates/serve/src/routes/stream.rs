@@ -108,7 +108,9 @@ async fn either(
     part: Part,
     headers: &HeaderMap,
 ) -> Answer<Response> {
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let accept = headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok());
     if accept.is_some_and(|accept| accept.trim().starts_with("application/json")) {
         return Ok(Json(output(app, exec, stream, part).await?).into_response());
     }
@@ -156,7 +158,8 @@ async fn output(app: &App, exec: Exec, stream: Stream, part: Part) -> Answer<Out
         Some(file) => {
             let offset = part.offset.unwrap_or(0);
             let limit = part.limit.unwrap_or(JSON_DEFAULT);
-            app.ask("read", move |_| read_part(&file, offset, limit)).await?
+            app.ask("read", move |_| read_part(&file, offset, limit))
+                .await?
         }
     };
     let (content, encoding) = match String::from_utf8(content) {
@@ -205,8 +208,9 @@ fn read_at(file: &File, into: &mut [u8], offset: u64) -> glovebox_model::Result<
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => {
                 let message = "the file cannot be read";
-                return Err(Error::new(Code::StoreUnavailable, Stage::Collect, message)
-                    .caused_by(error));
+                return Err(
+                    Error::new(Code::StoreUnavailable, Stage::Collect, message).caused_by(error)
+                );
             }
             Ok(count) => return Ok(count),
         }
@@ -216,7 +220,10 @@ fn read_at(file: &File, into: &mut [u8], offset: u64) -> glovebox_model::Result<
 /// A file's bytes, read as they are sent, and how many there will be: what is added to the file
 /// meanwhile is not part of them.
 pub(super) fn file_body(file: File, offset: u64, limit: Option<u64>) -> Answer<(Body, u64)> {
-    let size = file.metadata().map(|about| about.len()).map_err(|_| Failure::internal())?;
+    let size = file
+        .metadata()
+        .map(|about| about.len())
+        .map_err(|_| Failure::internal())?;
     let length = size.saturating_sub(offset).min(limit.unwrap_or(u64::MAX));
     let file = Arc::new(file);
     let pieces = futures_util::stream::try_unfold((offset, length), move |(offset, left)| {
@@ -232,7 +239,10 @@ pub(super) fn file_body(file: File, offset: u64, limit: Option<u64>) -> Answer<(
                 piece.truncate(count);
                 Ok::<_, Error>(piece)
             });
-            let piece = read.await.map_err(std::io::Error::other)?.map_err(std::io::Error::other)?;
+            let piece = read
+                .await
+                .map_err(std::io::Error::other)?
+                .map_err(std::io::Error::other)?;
             if piece.is_empty() {
                 return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof));
             }

@@ -71,7 +71,9 @@ pub(super) async fn take_on(
         stdin: order.stdin,
         key,
     };
-    let submitted = app.submit(move |dispatcher| dispatcher.submit(submission)).await?;
+    let submitted = app
+        .submit(move |dispatcher| dispatcher.submit(submission))
+        .await?;
     let mut exec = submitted.exec;
     if wait && !exec.status.is_final() {
         exec = settle(app, caller.space(), &exec.exec_id, app.times().wait).await?;

@@ -83,14 +83,20 @@ pub(super) async fn create(
 async fn reveal(answered: Response, secret: &Secret) -> Answer<Response> {
     let replayed = answered.headers().contains_key(REPLAYED);
     let bytes = axum::body::to_bytes(answered.into_body(), Limit::Plain.bytes()).await;
-    let token = bytes.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let token = bytes
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let answer = NewToken {
         token: token.ok_or_else(Failure::internal)?,
         secret: secret.reveal().to_owned(),
     };
     let response = Outcome::json(StatusCode::CREATED, &answer)?;
     let response = axum::response::IntoResponse::into_response(response);
-    Ok(if replayed { crate::once::replayed(response) } else { response })
+    Ok(if replayed {
+        crate::once::replayed(response)
+    } else {
+        response
+    })
 }
 
 /// Random; with an `Idempotency-Key` made from what only this caller has, so that a replay gives
@@ -188,7 +194,11 @@ pub(super) async fn list(
         limit: filter.limit.unwrap_or(0),
         cursor: filter.cursor,
     };
-    let page = app.ask("tokens", move |dispatcher| dispatcher.store()?.tokens(&filter)).await?;
+    let page = app
+        .ask("tokens", move |dispatcher| {
+            dispatcher.store()?.tokens(&filter)
+        })
+        .await?;
     Ok(Answered(Page::of(page, |token| token)))
 }
 
@@ -199,9 +209,14 @@ fn unknown() -> Failure {
 /// One that the caller may see; any other is as unknown as one that never was.
 async fn visible(app: &App, caller: &Caller, id: &str) -> Answer<Token> {
     let id: TokenId = id.parse().map_err(|_| unknown())?;
-    let found = app.ask("token", move |dispatcher| dispatcher.store()?.token(&id)).await?;
+    let found = app
+        .ask("token", move |dispatcher| dispatcher.store()?.token(&id))
+        .await?;
     let mine = |token: &Token| caller.operator().is_ok() || token.space_id == *caller.space();
-    found.map(|(token, _)| token).filter(mine).ok_or_else(unknown)
+    found
+        .map(|(token, _)| token)
+        .filter(mine)
+        .ok_or_else(unknown)
 }
 
 /// Get a token
@@ -237,9 +252,8 @@ pub(super) async fn revoke(
     let work = async move {
         let revoked = work_app.ask("revoke_token", move |dispatcher| {
             let revoked = dispatcher.store()?.revoke_token(&token.token_id, &by)?;
-            revoked.ok_or_else(|| {
-                Error::new(Code::NotFound, Stage::Parse, "there is no such token")
-            })
+            revoked
+                .ok_or_else(|| Error::new(Code::NotFound, Stage::Parse, "there is no such token"))
         });
         let token = revoked.await?;
         work_app.auth().forget();

@@ -79,11 +79,15 @@ pub(super) async fn list(
     Query(filter): Query<Filter>,
 ) -> Answer<Json<Workspaces>> {
     let space = caller.space().clone();
-    let listed = app.ask("projects", move |dispatcher| dispatcher.layout(&space)?.projects(LISTED));
+    let listed = app.ask("projects", move |dispatcher| {
+        dispatcher.layout(&space)?.projects(LISTED)
+    });
     let mut projects = listed.await?;
     projects.retain(|project| !is_reserved(project));
     projects.truncate(filter.limit.unwrap_or(LISTED));
-    let items = projects.into_iter().map(|project_id| WorkspaceName { project_id });
+    let items = projects
+        .into_iter()
+        .map(|project_id| WorkspaceName { project_id });
     Ok(Json(Workspaces {
         items: items.collect(),
     }))
@@ -108,7 +112,10 @@ pub(super) async fn get(
             project => project?,
         };
         let work = project.work().map(|work| work.usage(MEASURED)).transpose();
-        Ok(Some(work.map_err(|error| error.at(Stage::Collect))?.unwrap_or_default()))
+        Ok(Some(
+            work.map_err(|error| error.at(Stage::Collect))?
+                .unwrap_or_default(),
+        ))
     });
     let usage = measured.await?.ok_or_else(unknown)?;
     Ok(Json(Workspace {

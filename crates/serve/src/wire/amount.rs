@@ -31,7 +31,9 @@ pub(super) enum Size {
 pub(super) struct Processors(f64);
 
 fn written(pattern: &str) -> ObjectBuilder {
-    ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern))
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .pattern(Some(pattern))
 }
 
 impl PartialSchema for Duration {
@@ -42,7 +44,9 @@ impl PartialSchema for Duration {
             .maximum(Some(2_592_000));
         OneOfBuilder::new()
             .description(Some("`30s`, `250ms`, `5m`, `1h`, or a number of seconds."))
-            .item(written(r"^[0-9]{1,12}(?:\.[0-9]{1,3})?(?:ms|s|m|min|h|d)?$"))
+            .item(written(
+                r"^[0-9]{1,12}(?:\.[0-9]{1,3})?(?:ms|s|m|min|h|d)?$",
+            ))
             .item(number)
             .into()
     }
@@ -57,7 +61,9 @@ impl PartialSchema for Size {
         let about = "`512M`, `1G`, or a number of bytes; `K`, `M`, `G` and `T` are powers of 1024.";
         OneOfBuilder::new()
             .description(Some(about))
-            .item(written(r"^[0-9]{1,12}(?:\.[0-9]{1,3})?(?:[KkMmGgTt](?:[Ii]?[Bb])?|[Bb])?$"))
+            .item(written(
+                r"^[0-9]{1,12}(?:\.[0-9]{1,3})?(?:[KkMmGgTt](?:[Ii]?[Bb])?|[Bb])?$",
+            ))
             .item(number)
             .into()
     }

@@ -41,7 +41,10 @@ impl TaskRef {
     fn ids(self, caller: &Caller) -> Answer<Correlation> {
         let token = caller.token();
         if self.space_id.is_some_and(|space| space != token.space_id) {
-            return Err(Failure::new(Code::Forbidden, "this token is of another space"));
+            return Err(Failure::new(
+                Code::Forbidden,
+                "this token is of another space",
+            ));
         }
         let text = |id: Option<Id>| id.map(|id| id.0);
         Ok(Correlation {
@@ -88,7 +91,10 @@ pub(crate) fn is_reserved(project: &ProjectId) -> bool {
 
 /// A conversation's id is free text; what is no name of a directory is replaced by its hash.
 fn of_conversation(conversation: &str) -> Answer<ProjectId> {
-    let own = conversation.parse().ok().filter(|project| !is_reserved(project));
+    let own = conversation
+        .parse()
+        .ok()
+        .filter(|project| !is_reserved(project));
     own.map_or_else(
         || {
             let hash = blake3::hash(conversation.as_bytes()).to_hex();
@@ -107,16 +113,27 @@ mod tests {
     #[test]
     fn every_conversation_has_a_workspace_of_its_own() {
         assert_eq!(of_conversation("chat-1").unwrap().as_str(), "chat-1");
-        let (one, other) = (of_conversation("../x").unwrap(), of_conversation("a b").unwrap());
+        let (one, other) = (
+            of_conversation("../x").unwrap(),
+            of_conversation("a b").unwrap(),
+        );
         assert!(one.as_str().starts_with("conversation-") && one != other);
-        assert!(of_conversation("scratch").unwrap().as_str().starts_with("conversation-"));
+        assert!(
+            of_conversation("scratch")
+                .unwrap()
+                .as_str()
+                .starts_with("conversation-")
+        );
     }
 
     #[test]
     fn a_binding_fills_in_and_refuses_others() {
         let own = "ann".to_owned();
         assert_eq!(bound("user_id", Some(&own), None).unwrap().unwrap(), "ann");
-        assert_eq!(bound("user_id", None, Some("bob".into())).unwrap().unwrap(), "bob");
+        assert_eq!(
+            bound("user_id", None, Some("bob".into())).unwrap().unwrap(),
+            "bob"
+        );
         assert!(bound("user_id", Some(&own), Some("bob".into())).is_err());
     }
 }

@@ -59,7 +59,10 @@ fn decode(text: &str) -> Answer<Vec<u8>> {
 
 /// All of them, none in the place of another.
 pub(super) fn inputs(files: Vec<InputFile>) -> Answer<Vec<Input>> {
-    let inputs = files.into_iter().map(InputFile::input).collect::<Answer<Vec<_>>>()?;
+    let inputs = files
+        .into_iter()
+        .map(InputFile::input)
+        .collect::<Answer<Vec<_>>>()?;
     let mut taken: BTreeSet<Vec<u8>> = BTreeSet::new();
     for input in &inputs {
         if !taken.insert(input.path.as_bytes().to_vec()) {
@@ -69,7 +72,10 @@ pub(super) fn inputs(files: Vec<InputFile>) -> Answer<Vec<Input>> {
     for input in &inputs {
         let path = input.path.as_bytes();
         let above = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
-        if above.into_iter().any(|(end, _)| taken.contains(&path[..end])) {
+        if above
+            .into_iter()
+            .any(|(end, _)| taken.contains(&path[..end]))
+        {
             return Err(clash(input, "lies below another input that is a file"));
         }
     }

@@ -15,5 +15,5 @@ pub(crate) use call::is_reserved;
 pub(crate) use exec::ExecRequest;
 pub(crate) use legacy::LegacyExec;
 pub(crate) use page::Page;
-pub(crate) use text::{Free, Id};
 use text::{Destination, EnvPattern, GuestDir, ImageName, InputPath, Plain};
+pub(crate) use text::{Free, Id};

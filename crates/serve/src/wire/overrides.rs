@@ -133,7 +133,9 @@ impl PolicyOverrides {
         profile.network = network;
         profile.allow_net = self.allow_net.map(destinations).transpose()?;
         profile.workspace = self.workspace;
-        profile.env_allow = self.env_allow.map(|set| set.into_iter().map(|it| it.0).collect());
+        profile.env_allow = self
+            .env_allow
+            .map(|set| set.into_iter().map(|it| it.0).collect());
         profile.tier = self.tier;
         profile.security = self.security;
         profile.limits_demand = self.limits_demand;
@@ -144,15 +146,14 @@ impl PolicyOverrides {
 }
 
 fn destinations(list: BTreeSet<Destination>) -> Answer<BTreeSet<glovebox_model::HostPort>> {
-    let read = |it: Destination| it.0.parse().map_err(|error| Failure::invalid(format!("{error}")));
+    let read = |it: Destination| {
+        it.0.parse()
+            .map_err(|error| Failure::invalid(format!("{error}")))
+    };
     list.into_iter().map(read).collect()
 }
 
-fn either(
-    field: LimitField,
-    one: Answer<Option<u64>>,
-    other: Option<u64>,
-) -> Answer<Option<u64>> {
+fn either(field: LimitField, one: Answer<Option<u64>>, other: Option<u64>) -> Answer<Option<u64>> {
     match (one?, other) {
         (Some(one), Some(other)) if one != other => Err(said_twice(field.key())),
         (one, other) => Ok(one.or(other)),
@@ -160,5 +161,8 @@ fn either(
 }
 
 fn said_twice(field: &str) -> Failure {
-    Failure::new(Code::Conflict, format!("`{field}` is given twice, under two names"))
+    Failure::new(
+        Code::Conflict,
+        format!("`{field}` is given twice, under two names"),
+    )
 }

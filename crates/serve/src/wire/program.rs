@@ -70,12 +70,10 @@ fn program(kind: Kind, command: &str, args: Vec<ByteString>) -> Answer<Program> 
             command: bytes(command)?,
             args,
         }),
-        (Kind::Shell, "bash", [b"-lc", _]) => Ok(Program::Shell {
-            script: last(args),
-        }),
-        (Kind::Python, "python" | "python3", [b"-c", _]) => Ok(Program::Python {
-            code: last(args),
-        }),
+        (Kind::Shell, "bash", [b"-lc", _]) => Ok(Program::Shell { script: last(args) }),
+        (Kind::Python, "python" | "python3", [b"-c", _]) => {
+            Ok(Program::Python { code: last(args) })
+        }
         (Kind::Python, "python" | "python3", [b"-u", b"-c", _]) => python(args),
         (Kind::Python, "python" | "python3", [file] | [b"-u", file]) if is_input(file) => {
             python(args)
@@ -122,20 +120,38 @@ mod tests {
     use super::*;
 
     fn of(kind: Kind, command: &str, args: &[&str]) -> Result<Program, Code> {
-        let args = args.iter().map(|it| ByteString::try_from(*it).unwrap()).collect();
+        let args = args
+            .iter()
+            .map(|it| ByteString::try_from(*it).unwrap())
+            .collect();
         program(kind, command, args).map_err(|failure| failure.0.code)
     }
 
     #[test]
     fn each_kind_has_its_shapes_and_no_other() {
         let argv = |program: Program| {
-            program.argv().iter().map(ByteString::display).collect::<Vec<_>>().join(" ")
+            program
+                .argv()
+                .iter()
+                .map(ByteString::display)
+                .collect::<Vec<_>>()
+                .join(" ")
         };
         for (kind, command, args, runs) in [
             (Kind::Shell, "bash", &["-lc", "x"][..], "bash -lc x"),
             (Kind::Python, "python", &["-c", "x"], "python3 -c x"),
-            (Kind::Python, "python3", &["-u", "-c", "x"], "python3 -u -c x"),
-            (Kind::Python, "python", &["-u", "/workspace/inputs/a.py"], "python3 -u /workspace/inputs/a.py"),
+            (
+                Kind::Python,
+                "python3",
+                &["-u", "-c", "x"],
+                "python3 -u -c x",
+            ),
+            (
+                Kind::Python,
+                "python",
+                &["-u", "/workspace/inputs/a.py"],
+                "python3 -u /workspace/inputs/a.py",
+            ),
             (Kind::Javascript, "node", &["-e", "x"], "node -e x"),
             (Kind::Argv, "/bin/true", &[], "/bin/true"),
         ] {
@@ -153,7 +169,11 @@ mod tests {
             (Kind::Javascript, "node", &["-p", "x"]),
             (Kind::Javascript, "deno", &["-e", "x"]),
         ] {
-            assert_eq!(of(kind, command, args), Err(Code::PolicyDenied), "{command} {args:?}");
+            assert_eq!(
+                of(kind, command, args),
+                Err(Code::PolicyDenied),
+                "{command} {args:?}"
+            );
         }
     }
 }

@@ -22,10 +22,19 @@ macro_rules! label {
 
 const INPUT: &str = concat!("^", part!(), r"(?:[/\\]", part!(), ")*$");
 const GUEST_DIR: &str = concat!(
-    r"^(?:\.|", part!(), "(?:/", part!(), ")*/?|/workspace(?:/", part!(), ")*/?)$"
+    r"^(?:\.|",
+    part!(),
+    "(?:/",
+    part!(),
+    ")*/?|/workspace(?:/",
+    part!(),
+    ")*/?)$"
 );
 const DESTINATION: &str = concat!(
-    r"^(?:\*\.)?(?:", label!("A-Za-z0-9_"), r"\.)*", label!("A-Za-z_"),
+    r"^(?:\*\.)?(?:",
+    label!("A-Za-z0-9_"),
+    r"\.)*",
+    label!("A-Za-z_"),
     ":(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"
 );
 

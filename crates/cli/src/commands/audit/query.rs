@@ -49,9 +49,7 @@ fn filter(args: QueryArgs, records: Option<&Records>) -> Result<EntryFilter> {
         text.map(|text| moment::parse(flag, &text, now)).transpose()
     };
     let exec_id = match (args.exec, records) {
-        (Some(name), Some(records)) => {
-            Some(records.resolve(&name)?)
-        }
+        (Some(name), Some(records)) => Some(records.resolve(&name)?),
         (_, None) | (None, _) => None,
     };
     Ok(EntryFilter {

@@ -11,16 +11,18 @@ use crate::remote::{Audience, BODY_MOST, ExecRequest, Parting, Remote, Target};
 use crate::{interrupt, render};
 
 /// `None` when we were told to leave before its end.
-pub(super) fn run(
-    global: &Global,
-    options: RunOptions,
-    program: Program,
-) -> Result<Option<Exec>> {
+pub(super) fn run(global: &Global, options: RunOptions, program: Program) -> Result<Option<Exec>> {
     let Some(remote) = Context::new(global).server()? else {
-        return Err(Error::new(Code::Internal, Stage::Parse, "there is no server"));
+        return Err(Error::new(
+            Code::Internal,
+            Stage::Parse,
+            "there is no server",
+        ));
     };
     if !options.toolchain.is_empty() {
-        return Err(invalid("`--toolchain` shows interpreters of this machine, not of a server"));
+        return Err(invalid(
+            "`--toolchain` shows interpreters of this machine, not of a server",
+        ));
     }
     let reads_stdin = options.stdin;
     let mut call = call(options, program)?;
@@ -41,8 +43,12 @@ pub(super) fn run(
     let mut told = false;
     let mut waits = |before: Option<u64>| {
         if !global.quiet && !global.json && !std::mem::replace(&mut told, true) {
-            let before = before.map_or(String::new(), |before| format!(", {before} before it"));
-            render::note(&format!("`{}` waits for its turn{before}", exec.exec_id));
+            let place = match before {
+                None => String::new(),
+                Some(0) => ", and is next".to_owned(),
+                Some(before) => format!(", {before} before it"),
+            };
+            render::note(&format!("`{}` waits for its turn{place}", exec.exec_id));
         }
     };
     let audience = Audience {
@@ -60,7 +66,9 @@ pub(super) fn run(
         }
         Parting::Left => {
             let id = &exec.exec_id;
-            render::note(&format!("`{id}` was asked to end; `glovebox show {id}` says how it did"));
+            render::note(&format!(
+                "`{id}` was asked to end; `glovebox show {id}` says how it did"
+            ));
             Ok(None)
         }
     }
@@ -72,7 +80,10 @@ fn submit(remote: &Remote, request: &ExecRequest) -> Result<Exec> {
         Err(error) if error.code == Code::PolicyDenied => match &error.exec_id {
             Some(id) => {
                 let record = get(remote, id.as_str());
-                record.ok().filter(|it| it.status == Status::PolicyDenied).ok_or(error)
+                record
+                    .ok()
+                    .filter(|it| it.status == Status::PolicyDenied)
+                    .ok_or(error)
             }
             None => Err(error),
         },
@@ -90,8 +101,13 @@ fn note_cut(global: &Global, record: &Exec) {
         (record.stdout_truncated, "stdout"),
         (record.stderr_truncated, "stderr"),
     ];
-    for (_, name) in cut.iter().filter(|(cut, _)| *cut && !global.quiet && !global.json) {
-        render::note(&format!("only the head of its {name} was kept; `--max-output` keeps more"));
+    for (_, name) in cut
+        .iter()
+        .filter(|(cut, _)| *cut && !global.quiet && !global.json)
+    {
+        render::note(&format!(
+            "only the head of its {name} was kept; `--max-output` keeps more"
+        ));
     }
 }
 
@@ -99,11 +115,17 @@ fn note_cut(global: &Global, record: &Exec) {
 fn read_stdin() -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = BODY_MOST as u64;
-    let read = std::io::stdin().lock().take(most + 1).read_to_end(&mut bytes);
+    let read = std::io::stdin()
+        .lock()
+        .take(most + 1)
+        .read_to_end(&mut bytes);
     read.map_err(|error| invalid("cannot read standard input").caused_by(error))?;
     if bytes.len() > BODY_MOST {
-        return Err(invalid("standard input is longer than the 16 MiB that a server takes")
-            .hint("put it into the server's workspace first: `PUT /v1/workspaces/ID/files/PATH`"));
+        return Err(
+            invalid("standard input is longer than the 16 MiB that a server takes").hint(
+                "put it into the server's workspace first: `PUT /v1/workspaces/ID/files/PATH`",
+            ),
+        );
     }
     Ok(bytes)
 }

@@ -47,5 +47,8 @@ fn ask(remote: &Remote, mut call: Call) -> Result<Explanation> {
     if let WorkspaceRef::Adopted(_) = call.workspace {
         call.workspace = WorkspaceRef::Scratch;
     }
-    remote.post(Target::new("/v1/policy/explain"), &ExecRequest::new(call, None)?)
+    remote.post(
+        Target::new("/v1/policy/explain"),
+        &ExecRequest::new(call, None)?,
+    )
 }
