@@ -34,9 +34,9 @@ server_up() {
     log=$scratch/server.log
     (umask 077 && cat >"$scratch/config.toml") <<'TOML'
 [settings]
-timeout = "2s"
-cpu_time = "2s"
-memory = "256M"
+timeout = "30s"
+cpu_time = "30s"
+memory = "512M"
 pids = 64
 disk = "16M"
 files = 1000

@@ -2,7 +2,7 @@
 //! raw bytes where a test wants to say something that no good client says.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -15,6 +15,7 @@ pub struct Client {
     address: SocketAddr,
     token: Option<String>,
     headers: Vec<(String, String)>,
+    from: Option<Ipv4Addr>,
 }
 
 #[derive(Debug, Clone)]
@@ -31,6 +32,23 @@ impl Client {
             address,
             token: token.map(str::to_owned),
             headers: Vec::new(),
+            from: None,
+        }
+    }
+
+    /// Comes from this loopback address: to the server it is somebody else.
+    #[must_use]
+    pub fn from(mut self, address: Ipv4Addr) -> Self {
+        self.from = Some(address);
+        self
+    }
+
+    /// The same at another address: its server was restarted.
+    #[must_use]
+    pub fn at(&self, address: SocketAddr) -> Self {
+        Self {
+            address,
+            ..self.clone()
         }
     }
 
@@ -113,7 +131,16 @@ impl Client {
     }
 
     pub fn connect(&self) -> io::Result<TcpStream> {
-        let stream = TcpStream::connect_timeout(&self.address, PATIENCE)?;
+        let stream = match self.from {
+            None => TcpStream::connect_timeout(&self.address, PATIENCE)?,
+            Some(from) => {
+                use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+                let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+                bind(&socket, &SocketAddrV4::new(from, 0))?;
+                connect(&socket, &self.address)?;
+                TcpStream::from(socket)
+            }
+        };
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         Ok(stream)

@@ -21,7 +21,9 @@ pub(crate) use execs::{CancelArgs, LogsArgs, PsArgs, ShowArgs};
 pub(crate) use policy::{CheckArgs, ExplainArgs, PolicyCommand, PolicyVerb};
 pub(crate) use serve::{LogFormat, ServeArgs};
 pub(crate) use settings::{SettingsCommand, SettingsSetArgs, SettingsVerb};
-pub(crate) use token::{TokenCommand, TokenCreateArgs, TokenIdArgs, TokenLsArgs, TokenVerb};
+pub(crate) use token::{
+    TokenCommand, TokenCreateArgs, TokenInfoArgs, TokenLsArgs, TokenRmArgs, TokenVerb,
+};
 pub(crate) use tool::{CompletionsArgs, DoctorArgs, ManArgs};
 
 /// Runs any code, command or tool an agent asks for, in real isolation, and keeps a record.

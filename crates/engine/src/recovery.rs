@@ -5,12 +5,9 @@
 use std::path::PathBuf;
 
 use glovebox_model::{Exec, Result};
-use glovebox_store::{Owner, StateDir, Store, dead_owners};
+use glovebox_store::{NOBODY, Owner, StateDir, Store, dead_owners};
 
 use crate::leftovers;
-
-/// The owner of execs that wait for a server.
-pub(crate) const NOBODY: &str = "-";
 
 /// What one look found.
 #[derive(Debug, Default)]
@@ -30,6 +27,8 @@ pub(crate) fn recover(state: &StateDir, store: &Store, own: &Owner) -> Result<Re
             continue;
         };
         recovered.groups.extend(groups);
+        // Its lease may not have run out, but nobody is there to renew it.
+        store.retire(dead.id())?;
         recovered.lost.extend(settle(store, dead.id())?);
         dead.settle()?;
     }
@@ -40,7 +39,7 @@ pub(crate) fn recover(state: &StateDir, store: &Store, own: &Owner) -> Result<Re
         // An owner whose file is gone too, after a power loss or a clean end in the middle.
         store.stray_owners(state)?
     };
-    for stray in strays.iter().filter(|stray| *stray != NOBODY) {
+    for stray in &strays {
         recovered.lost.extend(settle(store, stray)?);
     }
     Ok(recovered)

@@ -89,7 +89,9 @@ impl App {
     ) -> Answer<T> {
         let began = Instant::now();
         let dispatcher = Arc::clone(&self.0.dispatcher);
-        let asked = tokio::task::spawn_blocking(move || question(&dispatcher)).await;
+        let span = tracing::Span::current();
+        let asked = tokio::task::spawn_blocking(move || span.in_scope(|| question(&dispatcher)));
+        let asked = asked.await;
         self.0.metrics.store(what, began.elapsed());
         match asked {
             Ok(answer) => answer.map_err(Failure::from),

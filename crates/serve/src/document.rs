@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use glovebox_model::Scope;
 use serde_json::{Map, Value, json};
 
 use crate::routes;
@@ -31,7 +32,9 @@ same request is done once and answered the same for 24 hours; with another reque
 **Limits.** Bodies: 1 MiB, 16 MiB for an exec, 64 MiB for a file. The head of a request: 16 KiB in \
 64 lines, within 10 s. A body: within 60 s, with no pause over 10 s. A connection may be idle for \
 60 s. `wait` lasts at most 10 minutes, then the answer is 202. Events can be read until 24 hours \
-after the end.";
+after the end.\n\n\
+**Roles.** `x-scope` is what a token needs for an operation, `any` stands for any valid token; \
+`x-operator` marks those that are for an admin of the space `local` alone.";
 
 fn complete(mut document: Value) -> Value {
     document["openapi"] = json!("3.1.0");
@@ -79,6 +82,8 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value) {
     let secured = !routes::is_open(path);
     if secured {
         operation["security"] = json!([{"bearer": []}]);
+        operation["x-scope"] = json!(scope(path, mutating));
+        operation["x-operator"] = json!(matches!(path, "/metrics" | "/v1/settings"));
     }
     if mutating {
         let key = json!({
@@ -133,6 +138,29 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value) {
     add(415, has_body);
     add(507, mutating);
     add(410, path.ends_with("/events"));
+}
+
+/// What a token needs for this route. One that is not known here is described by null, which no
+/// client and no test takes for an answer.
+fn scope(path: &str, mutating: bool) -> Option<&'static str> {
+    use Scope::{
+        AuditRead, ExecsRead, ExecsWrite, FilesRead, FilesWrite, MetricsRead, PolicyRead,
+        SettingsRead, SettingsWrite, TokensRead, TokensWrite,
+    };
+    let resource = path.trim_start_matches("/v1/").trim_start_matches('/');
+    let (reading, writing) = match resource.split('/').next().unwrap_or_default() {
+        "whoami" => return Some("any"),
+        "sandbox" if path == "/sandbox/health" => return Some("any"),
+        "sandbox" | "execs" => (ExecsRead, ExecsWrite),
+        "workspaces" => (FilesRead, FilesWrite),
+        "policy" => (PolicyRead, PolicyRead),
+        "audit" => (AuditRead, AuditRead),
+        "metrics" => (MetricsRead, MetricsRead),
+        "settings" => (SettingsRead, SettingsWrite),
+        "tokens" => (TokensRead, TokensWrite),
+        _ => return None,
+    };
+    Some(if mutating { writing } else { reading }.as_str())
 }
 
 /// In a query or a header nothing can be null; what is optional is left out.

@@ -57,7 +57,6 @@ impl Failure {
     /// Says nothing about what went wrong: that is for the log.
     pub(crate) fn internal() -> Self {
         Self::new(Code::Internal, "the server failed")
-            .hint("its log says more under the id of this request")
     }
 
     pub(crate) fn status(&self) -> StatusCode {
@@ -77,7 +76,7 @@ impl Failure {
             _ => None,
         };
         let report = ErrorReport {
-            error: *self.0,
+            error: discreet(*self.0),
             request_id: request_id.to_owned(),
         };
         // A structure of texts and numbers always serialises.
@@ -96,6 +95,23 @@ impl Failure {
         }
         response
     }
+}
+
+/// What went wrong on the host is for the log: it may name paths. The caller learns what it means
+/// for the request.
+fn discreet(mut error: Error) -> Error {
+    let instead = match error.code {
+        Code::StoreUnavailable => "the store cannot be used now",
+        Code::DiskFull => "the server's disk is full",
+        Code::SetupFailed => "no sandbox could be made",
+        Code::Internal | Code::LedgerTampered | Code::InvalidConfig => "the server failed",
+        _ => return error,
+    };
+    error.causes.clear();
+    error.rule = None;
+    error.hints = vec!["the server's log says more under the id of this request".to_owned()];
+    instead.clone_into(&mut error.message);
+    error
 }
 
 /// What each code is in HTTP. An end that only an exec can have is a record, never an answer of
@@ -164,6 +180,15 @@ mod tests {
         assert_eq!(response.headers()[header::RETRY_AFTER], "7");
         let response = Failure::new(Code::NotFound, "x").render("r");
         assert!(!response.headers().contains_key(header::RETRY_AFTER));
+    }
+
+    #[test]
+    fn nothing_of_the_host_is_told() {
+        let error = Error::new(Code::StoreUnavailable, Stage::Open, "cannot open `/var/x`")
+            .caused_by("`/var/x`: denied")
+            .hint("chmod /var/x");
+        let told = serde_json::to_string(&discreet(error)).unwrap();
+        assert!(!told.contains("/var"), "{told}");
     }
 
     #[test]

@@ -40,6 +40,8 @@ mod options;
 mod routes;
 mod server;
 mod trace;
+#[cfg(feature = "otel")]
+mod traceparent;
 mod wire;
 
 pub use auth::{Issued, TokenKey, bootstrap};

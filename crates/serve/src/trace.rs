@@ -10,6 +10,7 @@ use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt;
+use tracing::Instrument;
 
 use crate::app::App;
 use crate::auth::Identity;
@@ -28,7 +29,9 @@ pub(crate) async fn follow(State(app): State<App>, request: Request, next: Next)
         .get::<MatchedPath>()
         .map_or("-", |it| it.as_str())
         .to_owned();
-    let handled = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    let span = span(&request, &route, &id);
+    let handling = next.run(request).instrument(span);
+    let handled = AssertUnwindSafe(handling).catch_unwind().await;
     let mut response = handled.unwrap_or_else(|panic| panicked(&id, &*panic));
     let who = response.extensions_mut().remove::<Who>();
     if let Some(failure) = response.extensions_mut().remove::<Failure>() {
@@ -55,6 +58,20 @@ pub(crate) async fn follow(State(app): State<App>, request: Request, next: Next)
         "request"
     );
     response
+}
+
+/// What happens for this request, from here to the end of its exec, belongs together.
+fn span(request: &Request, route: &str, id: &str) -> tracing::Span {
+    let method = known(request.method());
+    let span = tracing::info_span!(
+        "request",
+        otel.name = format!("{method} {route}"),
+        otel.kind = "server",
+        request_id = id
+    );
+    #[cfg(feature = "otel")]
+    crate::traceparent::continue_in(&span, request.headers());
+    span
 }
 
 /// A method that somebody made up would make a row in the metrics of its own.

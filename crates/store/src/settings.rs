@@ -36,7 +36,8 @@ impl Store {
     }
 
     /// Changes the settings: no other change comes in between, on any server. A change to what they
-    /// are already has no effect and no entry.
+    /// are already has no effect and no entry. The change is made while nobody else can write: it
+    /// must be quick, and must not use the store.
     pub fn change_settings(
         &self,
         by: &Actor,

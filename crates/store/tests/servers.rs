@@ -21,6 +21,7 @@ on_both_databases! {
     a_queued_exec_without_its_call_never_started,
     what_is_given_to_nobody_waits_for_anybody,
     starting_is_for_what_waits,
+    the_last_entry_vouches_for_a_row_that_is_still_open,
     a_cancellation_reaches_the_owner_once,
     a_client_id_finds_its_exec,
 }
@@ -184,6 +185,37 @@ fn starting_is_for_what_waits(it: Fixture) {
         [Kind::Planned, Kind::Planned, Kind::Started]
     );
     it.assert_sound();
+}
+
+fn the_last_entry_vouches_for_a_row_that_is_still_open(it: Fixture) {
+    let record = queued();
+    let _old = enqueue(&it.store, "gone", &record);
+    it.dies("gone");
+    let adopted = it.store.adopt_queued("gone", "alive").unwrap().remove(0);
+    it.store
+        .start("alive", &adopted.opened, &started(record))
+        .unwrap();
+    it.assert_sound();
+    let found = |edit: &str, undo: &str, says: &str| {
+        it.execute(&format!("UPDATE sandbox_execs SET {edit}"));
+        let problems = it.verify().problems;
+        let named = |problem: &glovebox_store::Problem| {
+            problem.seq == Some(3) && problem.what.contains(says)
+        };
+        assert!(problems.iter().any(named), "{edit}: {problems:?}");
+        it.execute(&format!("UPDATE sandbox_execs SET {undo}"));
+        it.assert_sound();
+    };
+    found(
+        "record = replace(record, 'curl', 'true')",
+        "record = replace(record, 'true', 'curl')",
+        "was edited",
+    );
+    found(
+        "owner_id = 'gone'",
+        "owner_id = 'alive'",
+        "names another owner",
+    );
 }
 
 fn a_cancellation_reaches_the_owner_once(it: Fixture) {

@@ -21,8 +21,11 @@ pub(crate) enum SettingsVerb {
     Set(SettingsSetArgs),
 }
 
-/// Print the settings
+/// Print the settings in force
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  glovebox settings show
+  glovebox --server http://127.0.0.1:7070 settings show --json")]
 pub(crate) struct SettingsShowArgs {}
 
 /// Change settings, all of them or none

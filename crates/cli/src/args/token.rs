@@ -22,8 +22,8 @@ pub(crate) struct TokenCommand {
 pub(crate) enum TokenVerb {
     Create(TokenCreateArgs),
     Ls(TokenLsArgs),
-    Info(TokenIdArgs),
-    Rm(TokenIdArgs),
+    Info(TokenInfoArgs),
+    Rm(TokenRmArgs),
 }
 
 /// Make a token; its secret is printed once, on standard output
@@ -77,9 +77,23 @@ pub(crate) struct TokenLsArgs {
     pub(crate) cursor: Option<String>,
 }
 
-/// A token by its id
+/// Show a token: everything but its secret
 #[derive(Debug, Args)]
-pub(crate) struct TokenIdArgs {
+#[command(after_help = "Examples:
+  glovebox token info $(glovebox token ls --quiet --limit 1)")]
+pub(crate) struct TokenInfoArgs {
+    /// Its id: `t_` and hexadecimal digits
+    #[arg(value_name = "ID")]
+    pub(crate) id: TokenId,
+}
+
+/// Revoke a token
+///
+/// Requests with it are refused within a second, open streams end within five. It stays on record.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  glovebox token rm t_3f0c7d2a9b1e4f5a8c6d7e8f90a1b2c3")]
+pub(crate) struct TokenRmArgs {
     /// Its id: `t_` and hexadecimal digits
     #[arg(value_name = "ID")]
     pub(crate) id: TokenId,

@@ -18,3 +18,5 @@ pub(crate) mod serve;
 pub(crate) mod settings;
 pub(crate) mod show;
 pub(crate) mod token;
+#[cfg(feature = "otel")]
+mod traces;

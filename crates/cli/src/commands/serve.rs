@@ -8,7 +8,9 @@ use glovebox_engine::{Dispatcher, Drained, HouseRules, Spawner, host_facts};
 use glovebox_model::{Code, Error, Result, Stage};
 use glovebox_serve::{Listening, Options, Stop, TlsFiles, TokenKey, bootstrap};
 use rustix::process::{Resource, getrlimit, setrlimit};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::args::{Global, LogFormat, ServeArgs};
 use crate::context::Context;
@@ -58,7 +60,10 @@ pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<Exit> {
         // Last: whoever waits for this line may begin.
         let _ = writeln!(std::io::stderr(), "listening on {}", listening.url());
     };
-    let summary = glovebox_serve::run(options, dispatcher, Stop::default(), told)?;
+    let summary = glovebox_serve::run(options, dispatcher, Stop::default(), told);
+    #[cfg(feature = "otel")]
+    super::traces::finish();
+    let summary = summary?;
     if !global.quiet {
         render::note(&farewell(&summary.drained));
     }
@@ -124,15 +129,17 @@ fn log(format: LogFormat) -> Result<()> {
     let filter = EnvFilter::try_new(wanted.as_deref().unwrap_or("info"));
     let filter = filter.map_err(|error| refused(&error))?;
     let plain = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let layer = tracing_subscriber::fmt::layer()
         .with_ansi(std::io::stderr().is_terminal() && !plain)
         .with_writer(std::io::stderr);
-    let set = match format {
-        LogFormat::Text => builder.try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    let layer = match format {
+        LogFormat::Text => layer.boxed(),
+        LogFormat::Json => layer.json().flatten_event(true).boxed(),
     };
-    set.map_err(|error| refused(&error))
+    let subscriber = tracing_subscriber::registry().with(layer.with_filter(filter));
+    #[cfg(feature = "otel")]
+    let subscriber = subscriber.with(super::traces::layer()?);
+    subscriber.try_init().map_err(|error| refused(&error))
 }
 
 fn farewell(drained: &Drained) -> String {

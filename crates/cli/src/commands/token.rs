@@ -4,7 +4,9 @@ use glovebox_model::{Code, Error, Result, Stage, Token};
 use glovebox_store::TokenFilter;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::args::{Global, TokenCommand, TokenCreateArgs, TokenIdArgs, TokenLsArgs, TokenVerb};
+use crate::args::{
+    Global, TokenCommand, TokenCreateArgs, TokenInfoArgs, TokenLsArgs, TokenRmArgs, TokenVerb,
+};
 use crate::context::Context;
 use crate::desk::{Desk, Purpose, TokenRequest};
 use crate::exit::Exit;
@@ -22,10 +24,10 @@ pub(crate) fn run(global: &Global, command: TokenCommand) -> Result<Exit> {
             create(global, &Desk::open(&context, Purpose::Write)?, &request)
         }
         TokenVerb::Ls(args) => list(global, &Desk::open(&context, Purpose::Read)?, args),
-        TokenVerb::Info(TokenIdArgs { id }) => {
+        TokenVerb::Info(TokenInfoArgs { id }) => {
             show(global, &Desk::open(&context, Purpose::Read)?.token(&id)?)
         }
-        TokenVerb::Rm(TokenIdArgs { id }) => {
+        TokenVerb::Rm(TokenRmArgs { id }) => {
             let token = Desk::open(&context, Purpose::Read)?.revoke_token(&id)?;
             if global.json {
                 stdout::json(&token)?;

@@ -7,5 +7,6 @@ mod doctor;
 mod logs;
 mod policy;
 mod ps;
+mod server;
 mod surface;
 mod trial;

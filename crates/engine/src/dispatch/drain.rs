@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::live::Stop;
 use super::{Dispatcher, locked};
-use crate::recovery::NOBODY;
+use glovebox_store::NOBODY;
 
 /// How long a program that was asked to stop gets.
 const GRACE: Duration = Duration::from_secs(5);
@@ -72,22 +72,22 @@ impl Dispatcher {
         store.retire(self.owner())
     }
 
+    /// Those that have not ended, and those whose sandbox is still being taken apart.
     fn running(&self) -> usize {
-        locked(&self.live).len()
+        let places = usize::try_from(locked(&self.hall).counts().running).unwrap_or(usize::MAX);
+        locked(&self.live).len().max(places)
     }
 
     /// How many are left when time is over, or when somebody is in a hurry.
     fn wait_until(&self, patience: Duration, hurry: &dyn Fn() -> bool) -> usize {
         const LOOK: Duration = Duration::from_millis(50);
         let deadline = Instant::now() + patience;
-        let mut live = locked(&self.live);
-        while !live.is_empty() && Instant::now() < deadline && !hurry() {
-            let (again, _) = self
-                .gone
-                .wait_timeout(live, LOOK)
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-            live = again;
+        loop {
+            let running = self.running();
+            if running == 0 || Instant::now() >= deadline || hurry() {
+                return running;
+            }
+            let _told = self.gone.wait_timeout(locked(&self.live), LOOK);
         }
-        live.len()
     }
 }

@@ -202,6 +202,9 @@ impl Dispatcher {
                 None
             }
         };
+        // Whoever reads the final record finds the workspace free; the place is given back only when
+        // the sandbox is gone too.
+        self.drop_live(live);
         live.end();
         drop(remains);
     }
@@ -280,6 +283,7 @@ impl Dispatcher {
         live.end();
         self.drop_live(live);
         locked(&self.hall).leave(&live.account);
+        self.gone.notify_all();
         self.call_next();
     }
 

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use glovebox_model::{Code, Error, Result, SpaceId, Stage};
-use glovebox_store::Adopted;
+use glovebox_store::{Adopted, NOBODY};
 use jiff::Timestamp;
 
 use super::events::EVENTS_KEPT;
@@ -16,7 +16,7 @@ use super::live::{Live, Stop};
 use super::perform::{Start, Waiting};
 use super::{Dispatcher, LEASE, locked};
 use crate::path::{Draft, Plan};
-use crate::recovery::{self, NOBODY};
+use crate::recovery;
 
 const ROUND: Duration = Duration::from_secs(1);
 /// Every so many rounds.

@@ -21,6 +21,8 @@ use crate::options::Times;
 
 /// How long the rest of a refused request is read, so that its sender gets to see the answer.
 const LINGER: Duration = Duration::from_secs(1);
+/// And how much of it: enough for what was on its way when the answer was.
+const LINGER_BYTES: usize = 4 << 20;
 
 /// Who is at the other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -52,7 +54,6 @@ pub(super) async fn serve<S>(
         .max_headers(HEAD_LINES)
         .max_header_size(HEAD_BYTES)
         .header_read_timeout(None)
-        .pipeline_flush(true)
         .serve_connection(io, service);
     let run = std::future::poll_fn(|cx| connection.poll_without_shutdown(cx));
     let ended = tokio::select! {
@@ -95,8 +96,12 @@ async fn answer(
 async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let read = async {
         if stream.shutdown().await.is_ok() {
-            let mut rest = vec![0; 16 << 10];
-            while matches!(stream.read(&mut rest).await, Ok(1..)) {}
+            let (mut rest, mut left) = (vec![0; 16 << 10], LINGER_BYTES);
+            while let Ok(count @ 1..) = stream.read(&mut rest).await
+                && left > 0
+            {
+                left = left.saturating_sub(count);
+            }
         }
     };
     // Best effort: whoever goes on sending is cut off.

@@ -45,7 +45,7 @@ pub(crate) fn bind(path: &Path) -> Result<(UnixListener, SocketFile)> {
     }
     // The umask is the process's own, so it is set around the one call; the mode is then right
     // from the first moment on, and nobody else can connect in between.
-    let before = rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    let before = rustix::process::umask(Mode::XUSR | Mode::RWXG | Mode::RWXO);
     let bound = std::os::unix::net::UnixListener::bind(path);
     rustix::process::umask(before);
     let listener = bound

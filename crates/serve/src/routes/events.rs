@@ -78,7 +78,7 @@ enum EventName {
     params(
         ("id" = String, Path, description = "The exec's id, or its client id."),
         From,
-        ("Last-Event-ID" = Option<String>, Header, pattern = "^[0-9]{1,15}$",
+        ("Last-Event-ID" = Option<String>, Header, pattern = "^[0-9]{1,15}$", min_length = 1, max_length = 15,
             description = "As `after`; the larger of the two counts."),
     ),
     responses((status = 200, description = "The events.",

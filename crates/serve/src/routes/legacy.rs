@@ -175,7 +175,7 @@ pub(super) async fn artifact(
     params(
         ("id" = String, Path, description = "The exec's id, or its client id."),
         stream_events::From,
-        ("Last-Event-ID" = Option<String>, Header, pattern = "^[0-9]{1,15}$",
+        ("Last-Event-ID" = Option<String>, Header, pattern = "^[0-9]{1,15}$", min_length = 1, max_length = 15,
             description = "As `after`; the larger of the two counts."),
     ),
     responses((status = 200, description = "The events.",

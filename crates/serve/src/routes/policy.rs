@@ -56,7 +56,7 @@ impl From<glovebox_policy::Explanation> for Explanation {
             },
             code: explanation.code,
             reason: explanation.reason,
-            rule: explanation.rule.map(nameless),
+            rule: explanation.rule,
             hints: explanation.hints,
             risk: explanation.risk,
             fields: explanation
@@ -73,15 +73,6 @@ impl From<glovebox_policy::Explanation> for Explanation {
                 .collect(),
             capped: explanation.capped,
         }
-    }
-}
-
-/// The file's own name: where it lies on the host is nobody's business.
-fn nameless(rule: RuleRef) -> RuleRef {
-    let name = rule.file.rsplit('/').next().unwrap_or_default().to_owned();
-    RuleRef {
-        file: name,
-        line: rule.line,
     }
 }
 

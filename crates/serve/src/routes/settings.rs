@@ -181,7 +181,7 @@ impl FromRequestParts<App> for IfMatch {
 /// Applied at once to whoever comes next; what runs goes on.
 #[utoipa::path(
     patch, path = "/v1/settings", operation_id = "change_settings", tag = "settings",
-    params(("If-Match" = Option<String>, Header, pattern = "^\"[0-9]{1,15}\"$",
+    params(("If-Match" = Option<String>, Header, pattern = "^\"[0-9]{1,15}\"$", min_length = 3, max_length = 17,
         description = "The version that the change is meant for; another one is a 409.")),
     request_body(content(
         (SettingsPatch = "application/merge-patch+json"), (SettingsPatch = "application/json"))),
