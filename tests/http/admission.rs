@@ -22,7 +22,10 @@ fn payloads(tag: &str) -> BTreeSet<Process> {
     let pids = listed.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.filter_map(|pid| {
         let words = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-        words.split(|byte| *byte == 0).any(|it| it == tag.as_bytes()).then_some(())?;
+        words
+            .split(|byte| *byte == 0)
+            .any(|it| it == tag.as_bytes())
+            .then_some(())?;
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let begun = stat.rsplit_once(") ")?.1.split(' ').nth(19)?.to_owned();
         Some((pid, begun))
@@ -64,7 +67,9 @@ fn one_above_the_cap_waits_and_one_above_the_queue_is_sent_away() {
     let client = server.client();
     client.set(&json!({"max_concurrent_execs": 2, "max_queued": 3}));
     let body = |word: &str| sh(&format!("echo {word} >> log; {}", gate.wait()));
-    let first: Vec<String> = (0..2).map(|n| client.begin(&body(&format!("r{n}")))).collect();
+    let first: Vec<String> = (0..2)
+        .map(|n| client.begin(&body(&format!("r{n}"))))
+        .collect();
     let mut waiting = Vec::new();
     for position in 0..3 {
         let more = json!({"wait": false, "client_id": format!("q{position}")});
@@ -84,7 +89,11 @@ fn one_above_the_cap_waits_and_one_above_the_queue_is_sent_away() {
         let after: u64 = away.header("retry-after").unwrap().parse().unwrap();
         let retry = away.json()["error"]["retry"].clone();
         assert!(after >= 1 && retry["allowed"] == true, "{}", away.text());
-        assert!(retry["after_ms"].as_u64().unwrap() >= 1000, "{}", away.text());
+        assert!(
+            retry["after_ms"].as_u64().unwrap() >= 1000,
+            "{}",
+            away.text()
+        );
     }
     // Full and at work, it still answers what is not work.
     let asked = Instant::now();
@@ -92,7 +101,11 @@ fn one_above_the_cap_waits_and_one_above_the_queue_is_sent_away() {
     assert_eq!(client.get("/readyz").status, 200);
     assert_eq!(client.get("/sandbox/health").json()["queued"], 3);
     assert_eq!(client.cancel(&waiting[0])["status"], "canceled");
-    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+    assert!(
+        asked.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        asked.elapsed()
+    );
     assert_eq!(client.record(&waiting[1])["queue_position"], 0);
     // The place in the queue is free again.
     let last = client.begin(&body("q3"));
@@ -169,8 +182,13 @@ fn limits_that_change_under_load_are_never_exceeded() {
             0..6 => first.wait(),
             _ => second.wait(),
         };
-        let held: Vec<_> = (0..8).map(|n| client.begin(&tagged(&script(n), TAG))).collect();
-        assert!(wait_until(soon, || alive_at_once(TAG) == 8), "not all eight run");
+        let held: Vec<_> = (0..8)
+            .map(|n| client.begin(&tagged(&script(n), TAG)))
+            .collect();
+        assert!(
+            wait_until(soon, || alive_at_once(TAG) == 8),
+            "not all eight run"
+        );
         held
     });
     assert_eq!(most, 8);
@@ -184,7 +202,11 @@ fn limits_that_change_under_load_are_never_exceeded() {
     }
     let (most, ()) = most_alive(TAG, |_| {
         // The two that are left take both places.
-        assert!(queued.iter().all(|id| client.record(id)["status"] == "queued"));
+        assert!(
+            queued
+                .iter()
+                .all(|id| client.record(id)["status"] == "queued")
+        );
         second.open();
         for id in &queued[..8] {
             assert_eq!(client.ended(id)["status"], "succeeded");
@@ -193,11 +215,16 @@ fn limits_that_change_under_load_are_never_exceeded() {
     assert!((1..=2).contains(&most), "{most} at once with a limit of 2");
     // Up again, and down and up while they come and go: eight and no more.
     let (most, ()) = most_alive(TAG, |most| {
-        let held: Vec<_> = (0..12).map(|_| client.begin(&tagged(&third.wait(), TAG))).collect();
+        let held: Vec<_> = (0..12)
+            .map(|_| client.begin(&tagged(&third.wait(), TAG)))
+            .collect();
         for limit in [8, 2, 5, 3, 8] {
             client.set(&json!({"max_concurrent_execs": limit}));
         }
-        assert!(wait_until(soon, || most.load(Ordering::Relaxed) >= 8), "eight never ran at once");
+        assert!(
+            wait_until(soon, || most.load(Ordering::Relaxed) >= 8),
+            "eight never ran at once"
+        );
         assert!(running(&client) <= 8);
         third.open();
         for id in held.iter().chain(&queued) {
@@ -205,7 +232,11 @@ fn limits_that_change_under_load_are_never_exceeded() {
         }
     });
     assert_eq!(most, 8);
-    let above = client.send("PATCH", "/v1/settings", Some(&json!({"max_concurrent_execs": 17})));
+    let above = client.send(
+        "PATCH",
+        "/v1/settings",
+        Some(&json!({"max_concurrent_execs": 17})),
+    );
     assert_eq!(above.status, 403, "above the ceiling: {}", above.text());
     assert_eq!(server.stop(), 0);
     trial.end();
@@ -233,7 +264,10 @@ fn a_user_and_a_space_have_limits_of_their_own() {
     assert_eq!((away.status, away.code().as_str()), (429, "rate_limited"));
     // Another space has places of its own.
     let guest = server.client_of(&server.token_of("agent", "guests", "g"));
-    let ran = guest.post("/v1/execs", &with(sh("true"), json!({"task_ref": {"user_id": "ann"}})));
+    let ran = guest.post(
+        "/v1/execs",
+        &with(sh("true"), json!({"task_ref": {"user_id": "ann"}})),
+    );
     assert_eq!(ran.json()["status"], "succeeded", "{}", ran.text());
     gate.open();
     for id in &begun {

@@ -20,14 +20,20 @@ fn runs(client: &Client, body: &Value) -> Value {
 #[track_caller]
 fn is_spent(client: &Client) {
     let answer = client.post("/v1/execs", &sh("true"));
-    assert_eq!((answer.status, answer.code().as_str()), (429, "budget_exceeded"));
+    assert_eq!(
+        (answer.status, answer.code().as_str()),
+        (429, "budget_exceeded")
+    );
     let retry = &answer.json()["error"]["retry"];
     let after = retry["after_ms"].as_u64().unwrap();
     // Minutes leave the window one by one.
     assert!((1..=3_660_000).contains(&after), "{}", answer.text());
     assert_eq!(retry["allowed"], true, "{}", answer.text());
     let header: u64 = answer.header("retry-after").unwrap().parse().unwrap();
-    assert!(header >= 1 && header.abs_diff(after / 1000) <= 1, "{header} s, {after} ms");
+    assert!(
+        header >= 1 && header.abs_diff(after / 1000) <= 1,
+        "{header} s, {after} ms"
+    );
 }
 
 #[test]
@@ -54,7 +60,10 @@ fn a_budget_holds_for_its_agent_alone_and_over_a_restart() {
     is_spent(&busy);
     // Output and artifacts count together.
     runs(&loud, &sh("head -c 3000 /dev/zero"));
-    runs(&loud, &sh("head -c 3000 /dev/zero > /workspace/artifacts/a"));
+    runs(
+        &loud,
+        &sh("head -c 3000 /dev/zero > /workspace/artifacts/a"),
+    );
     is_spent(&loud);
     for _ in 0..3 {
         runs(&free, &sh("head -c 3000 /dev/zero"));
@@ -72,10 +81,14 @@ fn a_budget_holds_for_its_agent_alone_and_over_a_restart() {
     }
     runs(&again(&free), &sh("true"));
     // A refusal uses nothing, and costs nobody else anything.
-    server.client().set(&json!({"budget": {"execs_per_hour": 3}}));
+    server
+        .client()
+        .set(&json!({"budget": {"execs_per_hour": 3}}));
     runs(&again(&often), &sh("true"));
     is_spent(&again(&often));
-    server.client().set(&json!({"agent_budgets": {"busy": null, "loud": {"bytes_out_per_hour": null}}}));
+    server
+        .client()
+        .set(&json!({"agent_budgets": {"busy": null, "loud": {"bytes_out_per_hour": null}}}));
     runs(&again(&loud), &sh("true"));
     runs(&again(&busy), &sh("true"));
     server.client().verify_ledger();

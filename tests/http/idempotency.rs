@@ -35,7 +35,10 @@ fn fifty_at_once_are_one_exec_with_one_answer() {
     assert_eq!(listed["items"].as_array().unwrap().len(), 1, "{listed}");
 
     let other = client.post("/v1/execs", &sh("echo other"));
-    assert_eq!((other.status, other.code().as_str()), (409, "idempotency_conflict"));
+    assert_eq!(
+        (other.status, other.code().as_str()),
+        (409, "idempotency_conflict")
+    );
 
     server.kill();
     let server = Start::default().on(&trial);
@@ -44,11 +47,17 @@ fn fifty_at_once_are_one_exec_with_one_answer() {
     assert_eq!((again.status, again.text()), (200, answers[0].text()));
     assert_eq!(again.header(REPLAYED), Some("true"));
     let other = client.post("/v1/execs", &sh("echo other"));
-    assert_eq!((other.status, other.code().as_str()), (409, "idempotency_conflict"));
+    assert_eq!(
+        (other.status, other.code().as_str()),
+        (409, "idempotency_conflict")
+    );
     assert_eq!(gate.file("log").as_deref(), Some("ran\n"));
 
     // A key is its caller's: the same word of another token is another key.
-    let agent = keyed(&server.client_of(&server.token_of("agent", "local", "a")), "once");
+    let agent = keyed(
+        &server.client_of(&server.token_of("agent", "local", "a")),
+        "once",
+    );
     let own = agent.post("/v1/execs", &body);
     assert_eq!((own.status, own.header(REPLAYED)), (200, None));
     assert_ne!(own.json()["exec_id"], again.json()["exec_id"]);
@@ -63,22 +72,43 @@ fn the_key_may_be_in_the_body() {
     let client = server.client();
     let body = with(sh("echo ran >> log; cat log"), json!({"request_id": "k-1"}));
     let first = client.post("/v1/execs", &body);
-    assert_eq!((first.status, first.header(REPLAYED)), (200, None), "{}", first.text());
-    for again in [client.post("/v1/execs", &body), keyed(&client, "k-1").post("/v1/execs", &body)] {
+    assert_eq!(
+        (first.status, first.header(REPLAYED)),
+        (200, None),
+        "{}",
+        first.text()
+    );
+    for again in [
+        client.post("/v1/execs", &body),
+        keyed(&client, "k-1").post("/v1/execs", &body),
+    ] {
         assert_eq!((again.status, again.text()), (200, first.text()));
         assert_eq!(again.header(REPLAYED), Some("true"));
     }
     let two = keyed(&client, "k-2").post("/v1/execs", &body);
     assert_eq!(two.status, 409, "two different keys: {}", two.text());
-    let other = client.post("/v1/execs", &with(body, json!({"mode": "run", "wait": false})));
-    assert_eq!((other.status, other.code().as_str()), (409, "idempotency_conflict"));
+    let other = client.post(
+        "/v1/execs",
+        &with(body, json!({"mode": "run", "wait": false})),
+    );
+    assert_eq!(
+        (other.status, other.code().as_str()),
+        (409, "idempotency_conflict")
+    );
     // A refusal is remembered with its record too.
-    let refused = with(sh("true"), json!({"policy_overrides": {"network": "open"}, "request_id": "k-3"}));
+    let refused = with(
+        sh("true"),
+        json!({"policy_overrides": {"network": "unrestricted"}, "request_id": "k-3"}),
+    );
     let first = client.post("/v1/execs", &refused);
     let again = client.post("/v1/execs", &refused);
     assert_eq!((first.status, again.status), (403, 403));
     let id = |answer: &Response| answer.json()["error"]["exec_id"].clone();
-    assert!(id(&first).is_string() && id(&first) == id(&again), "{}", again.text());
+    assert!(
+        id(&first).is_string() && id(&first) == id(&again),
+        "{}",
+        again.text()
+    );
     assert_eq!(server.stop(), 0);
     trial.end();
 }
@@ -104,7 +134,12 @@ fn an_exec_that_was_sent_away_may_come_again_with_its_key() {
         }
         answer.status != 429
     });
-    assert_eq!((answer.status, answer.header(REPLAYED)), (200, None), "{}", answer.text());
+    assert_eq!(
+        (answer.status, answer.header(REPLAYED)),
+        (200, None),
+        "{}",
+        answer.text()
+    );
     let again = keyed(&client, "later").post("/v1/execs", &body);
     assert_eq!((again.status, again.header(REPLAYED)), (200, Some("true")));
     assert_eq!(gate.file("log").as_deref(), Some("ran\n"));
@@ -164,9 +199,10 @@ fn sample(method: &str, route: &str, client: &Client, number: usize) -> Sample {
             let id = made()["exec_id"].as_str().unwrap().to_owned();
             Sample::plain(route.replace("{id}", &id))
         }
-        ("post", "/v1/tokens") => {
-            Sample::json(route, json!({"name": format!("new-{number}"), "role": "agent"}))
-        }
+        ("post", "/v1/tokens") => Sample::json(
+            route,
+            json!({"name": format!("new-{number}"), "role": "agent"}),
+        ),
         ("delete", "/v1/tokens/{id}") => Sample::plain(route.replace("{id}", &token())),
         ("patch", "/v1/settings") => Sample::json(route, json!({"max_queued": 100 + number})),
         ("delete", "/v1/workspaces/{project}") => {
@@ -208,9 +244,17 @@ fn every_mutating_route_takes_a_key_and_answers_a_second_time_with_the_first_ans
             let method = method.to_uppercase();
             let once = keyed(&client, &key);
             let first = sample.send(&once, &method);
-            assert!(matches!(first.status, 200 | 201 | 204), "{said}: {}", first.text());
+            assert!(
+                matches!(first.status, 200 | 201 | 204),
+                "{said}: {}",
+                first.text()
+            );
             let again = sample.send(&once, &method);
-            assert_eq!((again.status, again.text()), (first.status, first.text()), "{said}");
+            assert_eq!(
+                (again.status, again.text()),
+                (first.status, first.text()),
+                "{said}"
+            );
             if route == "/v1/policy/explain" {
                 continue; // It changes nothing, so there is nothing to do once.
             }
@@ -229,7 +273,10 @@ fn every_mutating_route_takes_a_key_and_answers_a_second_time_with_the_first_ans
     let tail = &secret[secret.len() - 64..];
     for file in ["glovebox.db", "glovebox.db-wal"] {
         let bytes = fs::read(trial.state().join(file)).unwrap();
-        assert!(!bytes.windows(64).any(|part| part == tail.as_bytes()), "in `{file}`");
+        assert!(
+            !bytes.windows(64).any(|part| part == tail.as_bytes()),
+            "in `{file}`"
+        );
     }
     let bad = keyed(&client, "two words").post("/v1/execs", &sh("true"));
     assert_eq!((bad.status, bad.code().as_str()), (400, "invalid_argument"));

@@ -25,7 +25,7 @@ pub async fn run(args: &Args, sandboxes: usize) -> Fallible {
     // Each stays until it is told to go by its own file: none can end before all were counted.
     let body = json!({
         "exec": {"kind": "argv", "command": "sleep", "args": [MARK]},
-        "policy_overrides": {"limits": {"wall": "2m", "memory": "32M"}},
+        "policy_overrides": {"timeout": "60s", "memory": "32M"},
         "wait": false,
     });
     for _ in 0..sandboxes {

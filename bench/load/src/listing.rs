@@ -53,7 +53,7 @@ async fn fill(server: &Arc<Server>, from: usize, to: usize) -> Fallible {
                     };
                     let body = json!({
                         "exec": {"kind": "argv", "command": "/bin/true"},
-                        "policy_overrides": {"limits": {"memory": "1T"}},
+                        "policy_overrides": {"memory": "1T"},
                         "task_ref": {"task_id": task},
                     });
                     let (status, answer) =

@@ -35,6 +35,24 @@ impl Place {
         }
     }
 
+    /// `None` where nothing was ever written: it is not made only to be read.
+    pub(crate) fn open_if_there(&self) -> Result<Option<(StateDir, Store)>> {
+        match self.state.join("glovebox.db").try_exists() {
+            Ok(false) if self.database.is_none() => Ok(None),
+            Ok(_) => self.open().map(Some),
+            Err(error) => {
+                let shown = self.state.display();
+                Err(Error::new(
+                    Code::StoreUnavailable,
+                    Stage::Open,
+                    format!("cannot look into the state directory `{shown}`"),
+                )
+                .caused_by(error)
+                .hint("run as its owner, or name another with `--state-dir DIR`"))
+            }
+        }
+    }
+
     pub(crate) fn open(&self) -> Result<(StateDir, Store)> {
         let state = self.state_dir()?;
         let store = match &self.database {
@@ -85,10 +103,6 @@ impl<'args> Context<'args> {
             ));
         }
         Remote::new(address, self.global.ca_file.as_deref(), credential).map(Some)
-    }
-
-    pub(crate) fn has_server(&self) -> Result<bool> {
-        Ok(self.address()?.is_some())
     }
 
     fn address(&self) -> Result<Option<Address>> {

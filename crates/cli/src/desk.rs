@@ -8,27 +8,18 @@ use glovebox_model::{
     Code, Error, Result, Role, Scope, Settings, SpaceId, Stage, Token, TokenId, TokenName,
 };
 use glovebox_serve::{Issued, TokenKey};
-use glovebox_store::{Actor, Page, StateDir, Store, TokenFilter};
+use glovebox_store::{Actor, Page, TokenFilter};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::change::Change;
-use crate::context::Context;
+use crate::context::{Context, Place};
 use crate::remote::{Remote, Target};
 
 #[derive(Debug)]
 pub(crate) enum Desk {
-    Here(Box<(StateDir, Store)>),
+    Here(Place),
     There(Box<Remote>),
-    /// Nothing was ever written there, and it is not made only to be read.
-    Empty,
-}
-
-/// Whether a place that is not there yet is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    Read,
-    Write,
 }
 
 /// The body of a new token, as the API takes it.
@@ -60,24 +51,18 @@ pub(crate) struct InForce {
 }
 
 impl Desk {
-    pub(crate) fn open(context: &Context<'_>, purpose: Purpose) -> Result<Self> {
-        if let Some(remote) = context.server()? {
-            return Ok(Self::There(Box::new(remote)));
+    pub(crate) fn open(context: &Context<'_>) -> Result<Self> {
+        match context.server()? {
+            Some(remote) => Ok(Self::There(Box::new(remote))),
+            None => context.place().map(Self::Here),
         }
-        let place = context.place()?;
-        let there = place.database.is_some() || place.state.join("glovebox.db").exists();
-        if purpose == Purpose::Read && !there {
-            return Ok(Self::Empty);
-        }
-        Ok(Self::Here(Box::new(place.open()?)))
     }
 
     pub(crate) fn create_token(&self, request: &TokenRequest) -> Result<NewToken> {
         match self {
             Self::There(remote) => remote.post(Target::new("/v1/tokens"), request),
-            Self::Empty => Err(unknown()),
-            Self::Here(here) => {
-                let (state, store) = &**here;
+            Self::Here(place) => {
+                let (state, store) = place.open()?;
                 let Issued { id, secret, hash } =
                     TokenKey::load_or_create(state.keys())?.issue()?;
                 let request = request.clone();
@@ -101,11 +86,13 @@ impl Desk {
 
     pub(crate) fn tokens(&self, filter: &TokenFilter) -> Result<Page<Token>> {
         match self {
-            Self::Here(here) => here.1.tokens(filter),
-            Self::Empty => Ok(Page {
-                items: Vec::new(),
-                next: None,
-            }),
+            Self::Here(place) => match place.open_if_there()? {
+                Some((_, store)) => store.tokens(filter),
+                None => Ok(Page {
+                    items: Vec::new(),
+                    next: None,
+                }),
+            },
             Self::There(remote) => remote.get(
                 Target::new("/v1/tokens")
                     .optional("space_id", filter.space.as_ref())
@@ -118,12 +105,10 @@ impl Desk {
 
     pub(crate) fn token(&self, id: &TokenId) -> Result<Token> {
         match self {
-            Self::Here(here) => here
-                .1
-                .token(id)?
-                .map(|(token, _)| token)
-                .ok_or_else(unknown),
-            Self::Empty => Err(unknown()),
+            Self::Here(place) => {
+                let (_, store) = place.open_if_there()?.ok_or_else(unknown)?;
+                store.token(id)?.map(|(token, _)| token).ok_or_else(unknown)
+            }
             Self::There(remote) => remote.get(Target::new("/v1/tokens").segment(id.as_str())),
         }
     }
@@ -131,21 +116,20 @@ impl Desk {
     /// As it is afterwards.
     pub(crate) fn revoke_token(&self, id: &TokenId) -> Result<Token> {
         match self {
-            Self::Here(here) => here.1.revoke_token(id, &operator())?.ok_or_else(unknown),
-            Self::Empty => Err(unknown()),
+            Self::Here(place) => {
+                let (_, store) = place.open_if_there()?.ok_or_else(unknown)?;
+                store.revoke_token(id, &operator())?.ok_or_else(unknown)
+            }
             Self::There(remote) => remote.delete(Target::new("/v1/tokens").segment(id.as_str())),
         }
     }
 
     pub(crate) fn settings(&self) -> Result<InForce> {
-        let in_force = |(settings, version)| InForce {
-            version,
-            settings,
-            ceiling: None,
-        };
         match self {
-            Self::Here(here) => here.1.settings().map(in_force),
-            Self::Empty => Ok(in_force((Settings::default(), 0))),
+            Self::Here(place) => match place.open_if_there()? {
+                Some((_, store)) => store.settings().map(InForce::of_store),
+                None => Ok(InForce::of_store((Settings::default(), 0))),
+            },
             Self::There(remote) => remote.get(Target::new("/v1/settings")),
         }
     }
@@ -153,20 +137,26 @@ impl Desk {
     pub(crate) fn change_settings(&self, change: Change) -> Result<InForce> {
         match self {
             Self::There(remote) => remote.patch(Target::new("/v1/settings"), &change.patch()),
-            Self::Empty => Err(unknown()),
-            Self::Here(here) => {
-                let changed = here.1.change_settings(&operator(), move |settings| {
+            Self::Here(place) => {
+                let (_, store) = place.open()?;
+                let changed = store.change_settings(&operator(), move |settings| {
                     let settings = change.apply(&settings)?;
                     // Each server holds it against its own ceiling.
                     check_settings(&settings, u32::MAX)?;
                     Ok(settings)
                 });
-                changed.map(|(settings, version)| InForce {
-                    version,
-                    settings,
-                    ceiling: None,
-                })
+                changed.map(InForce::of_store)
             }
+        }
+    }
+}
+
+impl InForce {
+    fn of_store((settings, version): (Settings, u64)) -> Self {
+        Self {
+            version,
+            settings,
+            ceiling: None,
         }
     }
 }

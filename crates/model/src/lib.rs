@@ -22,7 +22,9 @@ pub use call::{Call, EnvVar, Input, Mode, OnExceed, Program, WorkspaceRef};
 pub use correlation::Correlation;
 pub use error::{Blame, Code, Error, Result, Retry, RuleRef, Stage};
 pub use exec::{Artifact, Exec, Never, ReceiptRef, Risk, RiskSignal, Usage, Verdict};
-pub use id::{ClientId, EnvKey, ExecId, IdError, ProjectId, SandboxId, SpaceId, TokenId, TokenName};
+pub use id::{
+    ClientId, EnvKey, ExecId, IdError, ProjectId, SandboxId, SpaceId, TokenId, TokenName,
+};
 pub use isolation::{Evidence, Grade, Guarantee, Isolation};
 pub use limits::{LimitKind, Limits, PartialLimits};
 pub use profile::{

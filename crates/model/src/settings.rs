@@ -43,7 +43,10 @@ impl Settings {
     pub const QUEUED: u32 = 256;
 
     pub fn budget_of(&self, agent: &str) -> Budget {
-        self.agent_budgets.get(agent).copied().unwrap_or(self.budget)
+        self.agent_budgets
+            .get(agent)
+            .copied()
+            .unwrap_or(self.budget)
     }
 }
 

@@ -37,9 +37,7 @@ impl Role {
 
     /// All that a token of this role can do; its scopes may only be fewer.
     pub fn scopes(self) -> BTreeSet<Scope> {
-        use Scope::{
-            AuditRead, ExecsRead, ExecsWrite, FilesRead, FilesWrite, PolicyRead,
-        };
+        use Scope::{AuditRead, ExecsRead, ExecsWrite, FilesRead, FilesWrite, PolicyRead};
         match self {
             Self::Agent => [ExecsRead, ExecsWrite, FilesRead, FilesWrite, PolicyRead].into(),
             Self::Approver => [ExecsRead, FilesRead, PolicyRead].into(),

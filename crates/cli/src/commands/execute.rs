@@ -33,10 +33,9 @@ pub(crate) fn execute(global: &Global, options: RunOptions, program: Program) ->
     if !options.stdin {
         note_unread_stdin(global);
     }
-    let record = if Context::new(global).has_server()? {
-        there::run(global, options, program)?
-    } else {
-        here(global, options, program)?
+    let record = match Context::new(global).server()? {
+        Some(remote) => there::run(global, &remote, options, program)?,
+        None => Some(here(global, options, program)?),
     };
     let Some(record) = record else {
         return Ok(Exit::CANCELED);
@@ -49,7 +48,7 @@ pub(crate) fn execute(global: &Global, options: RunOptions, program: Program) ->
 }
 
 /// In this process.
-fn here(global: &Global, options: RunOptions, program: Program) -> Result<Option<Exec>> {
+fn here(global: &Global, options: RunOptions, program: Program) -> Result<Exec> {
     let stdin = options.stdin.then(own_stdin).transpose()?;
     let toolchains = toolchains(global, &options)?;
     let call = call(options, program)?;
@@ -76,7 +75,7 @@ fn here(global: &Global, options: RunOptions, program: Program) -> Result<Option
     let ran = engine.run(seat, call, &toolchains, io);
     live.finish();
     context.report_recovered(engine.recovered());
-    ran.map(Some)
+    ran
 }
 
 /// Output while it runs: passed through, or kept for the record alone.

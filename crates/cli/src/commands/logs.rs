@@ -91,7 +91,7 @@ fn follow<'r>(
                 return Ok(Some(exec));
             }
         }
-        thread::sleep(POLL);
+        thread::sleep(records.pause(POLL));
         // Before the files are read again: what was written before the end is then all there.
         exec = records.again(&exec)?;
     }

@@ -8,7 +8,7 @@ use crate::args::{
     Global, TokenCommand, TokenCreateArgs, TokenInfoArgs, TokenLsArgs, TokenRmArgs, TokenVerb,
 };
 use crate::context::Context;
-use crate::desk::{Desk, Purpose, TokenRequest};
+use crate::desk::{Desk, TokenRequest};
 use crate::exit::Exit;
 use crate::human::{age, time};
 use crate::paint::{Paint, Tone};
@@ -21,14 +21,12 @@ pub(crate) fn run(global: &Global, command: TokenCommand) -> Result<Exit> {
     match command.verb {
         TokenVerb::Create(args) => {
             let request = request(args, Timestamp::now())?;
-            create(global, &Desk::open(&context, Purpose::Write)?, &request)
+            create(global, &Desk::open(&context)?, &request)
         }
-        TokenVerb::Ls(args) => list(global, &Desk::open(&context, Purpose::Read)?, args),
-        TokenVerb::Info(TokenInfoArgs { id }) => {
-            show(global, &Desk::open(&context, Purpose::Read)?.token(&id)?)
-        }
+        TokenVerb::Ls(args) => list(global, &Desk::open(&context)?, args),
+        TokenVerb::Info(TokenInfoArgs { id }) => show(global, &Desk::open(&context)?.token(&id)?),
         TokenVerb::Rm(TokenRmArgs { id }) => {
-            let token = Desk::open(&context, Purpose::Read)?.revoke_token(&id)?;
+            let token = Desk::open(&context)?.revoke_token(&id)?;
             if global.json {
                 stdout::json(&token)?;
             } else if !global.quiet {

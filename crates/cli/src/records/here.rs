@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use glovebox_model::{ClientId, Code, Error, Exec, ExecId, Result, SpaceId, Stage, Status};
+use glovebox_model::{ClientId, Code, Exec, ExecId, Result, SpaceId, Stage, Status};
 use glovebox_store::{Entry, EntryFilter, StateDir, Store, dead_owners};
 use glovebox_workspace::{Dir, Layout, Stream};
 use jiff::Timestamp;
@@ -18,24 +18,10 @@ pub(crate) struct Here {
 }
 
 impl Here {
-    /// `None` when there is no database: it is not made only to be read.
     pub(super) fn open(place: &Place) -> Result<Option<Self>> {
-        let path = &place.state;
-        match path.join("glovebox.db").try_exists() {
-            Ok(false) if place.database.is_none() => return Ok(None),
-            Ok(_) => {}
-            Err(error) => {
-                let shown = path.display();
-                return Err(Error::new(
-                    Code::StoreUnavailable,
-                    Stage::Open,
-                    format!("cannot look into the state directory `{shown}`"),
-                )
-                .caused_by(error)
-                .hint("run as its owner, or name another with `--state-dir DIR`"));
-            }
-        }
-        let (state, store) = place.open()?;
+        let Some((state, store)) = place.open_if_there()? else {
+            return Ok(None);
+        };
         let root = Dir::open_trusted(state.path()).map_err(|error| error.at(Stage::Open))?;
         let layout = Layout::open(root)?;
         Ok(Some(Self {

@@ -5,6 +5,7 @@ mod here;
 mod there;
 
 use std::io::{Read, Write};
+use std::time::Duration;
 
 use glovebox_model::{Exec, ExecId, Result};
 use glovebox_store::{
@@ -59,7 +60,15 @@ impl Records {
     pub(crate) fn again(&self, exec: &Exec) -> Result<Exec> {
         match self {
             Self::Here(here) => here.get(&exec.exec_id),
-            Self::There(there) => there.get(exec.exec_id.as_str()),
+            Self::There(there) => there.again(exec),
+        }
+    }
+
+    /// How long to wait before looking again: a server is asked less often than a file.
+    pub(crate) fn pause(&self, usual: Duration) -> Duration {
+        match self {
+            Self::Here(_) => usual,
+            Self::There(_) => usual * 4,
         }
     }
 

@@ -48,6 +48,11 @@ impl There {
         self.remote.get(Target::new("/v1/execs").segment(name))
     }
 
+    /// One that was there before.
+    pub(super) fn again(&self, exec: &Exec) -> Result<Exec> {
+        self.remote.insistently(|| self.get(exec.exec_id.as_str()))
+    }
+
     pub(super) fn find(&self, name: &str) -> Result<Exec> {
         match self.get(name) {
             Err(error) if error.code == Code::NotFound => match beginning(name) {
@@ -247,7 +252,9 @@ impl Output<'_> {
             .clone()
             .query("offset", self.offset)
             .query("limit", PIECE);
-        let piece = self.remote.bytes(target)?;
+        let piece = self
+            .remote
+            .insistently(|| self.remote.bytes(target.clone()))?;
         self.offset += piece.len() as u64;
         self.held = piece.into();
         Ok(())

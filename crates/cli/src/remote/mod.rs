@@ -15,9 +15,10 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
+use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use glovebox_model::{Code, Error, Exec, ExecId, Result, Stage};
 use hyper::Method;
@@ -25,6 +26,7 @@ use hyper::body::Bytes;
 use hyper::header::HeaderValue;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::net::unix::pipe::Receiver;
 use tokio::runtime::Runtime;
 
 pub(crate) use address::Address;
@@ -109,6 +111,52 @@ impl Remote {
         self.read(&self.change(Method::DELETE, target, None)?)
     }
 
+    /// A new exec. Who does not want to wait until the server answers need not: whether it was
+    /// taken on is not known then.
+    pub(crate) fn submit(&self, request: &ExecRequest, presses: &OwnedFd) -> Result<Exec> {
+        let ask = Ask {
+            method: Method::POST,
+            body: Some(json(request)?),
+            key: Some(key()?),
+            ..Ask::get(Target::new("/v1/execs"))
+        };
+        let heard = self.runtime.block_on(async {
+            let presses = presses.try_clone().and_then(Receiver::from_owned_fd);
+            let presses = presses.map_err(|error| {
+                Error::new(Code::Internal, Stage::Parse, "cannot listen for signals")
+                    .caused_by(error)
+            })?;
+            tokio::select! {
+                heard = self.insist(&ask) => Ok(heard?),
+                // Left to be read: should the answer be there at once, it counts then.
+                _ = presses.readable() => Err(Error::new(
+                    Code::Canceled,
+                    Stage::Admit,
+                    "canceled before the server had answered",
+                )
+                .hint("it may have been taken on all the same: `glovebox ps` lists what runs")),
+            }
+        });
+        self.read(&heard?)
+    }
+
+    /// For as long as a server that was there before may need to come back.
+    pub(crate) fn insistently<T>(&self, ask: impl Fn() -> Result<T>) -> Result<T> {
+        let since = Instant::now();
+        let mut pause = self.backoff.first;
+        loop {
+            let error = match ask() {
+                Err(error) if error.retry.allowed => error,
+                heard => return heard,
+            };
+            if since.elapsed() + pause > self.backoff.total {
+                return Err(error);
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(self.backoff.most);
+        }
+    }
+
     pub(crate) fn cancel(&self, exec: &ExecId) -> Result<Exec> {
         let heard = self
             .runtime
@@ -127,12 +175,12 @@ impl Remote {
             let mut pieces = self.client.open(&ask).await?;
             while let Some(piece) = pieces.next().await? {
                 out.write_all(&piece).map_err(|error| {
-                    Error::new(
-                        Code::Internal,
-                        Stage::Close,
-                        "cannot write what the server sent",
-                    )
-                    .caused_by(error)
+                    let code = match error.kind() {
+                        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Code::DiskFull,
+                        _ => Code::Internal,
+                    };
+                    Error::new(code, Stage::Close, "cannot write what the server sent")
+                        .caused_by(error)
                 })?;
             }
             Ok(())

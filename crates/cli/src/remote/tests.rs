@@ -285,6 +285,53 @@ fn a_change_is_said_again_with_the_same_key() {
 }
 
 #[test]
+fn who_does_not_want_to_wait_for_the_answer_need_not() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let remote = Remote::new(address.parse().unwrap(), None, None).unwrap();
+    let (read, write) = presses();
+    rustix::io::write(&write, b"c").unwrap();
+    let call = glovebox_model::Call {
+        ids: glovebox_model::Correlation::of_space(glovebox_model::SpaceId::local()),
+        client_id: None,
+        workspace: glovebox_model::WorkspaceRef::Scratch,
+        program: glovebox_model::Program::Shell {
+            script: glovebox_model::ByteString::default(),
+        },
+        cwd: None,
+        env: Vec::new(),
+        inputs: Vec::new(),
+        mode: glovebox_model::Mode::Run,
+        on_exceed: glovebox_model::OnExceed::Refuse,
+        overrides: glovebox_model::PartialProfile::default(),
+    };
+    let request = ExecRequest::new(call, None).unwrap();
+    let error = remote.submit(&request, &read).unwrap_err();
+    assert_eq!(error.code, Code::Canceled);
+    assert!(error.hints[0].contains("glovebox ps"), "{error:?}");
+}
+
+#[test]
+fn a_server_that_comes_back_is_waited_for() {
+    let fake = Fake::new(vec![
+        says(""),
+        answer("503 Service Unavailable", ""),
+        answer("200 OK", "5"),
+    ]);
+    let remote = fake.remote();
+    let heard: u8 = remote
+        .insistently(|| remote.get(Target::new("/v1/x")))
+        .unwrap();
+    assert_eq!(heard, 5);
+    fake.asked();
+    let fake = Fake::new(vec![answer("404 Not Found", &refusal("not_found"))]);
+    let remote = fake.remote();
+    let heard: Result<u8> = remote.insistently(|| remote.get(Target::new("/v1/x")));
+    assert_eq!(heard.unwrap_err().code, Code::NotFound);
+    fake.asked();
+}
+
+#[test]
 fn a_refused_change_is_said_once() {
     let fake = Fake::new(vec![answer(
         "429 Too Many Requests",

@@ -17,6 +17,9 @@ use crate::app::App;
 use crate::document;
 use crate::failure::{Answer, Failure};
 
+/// Parsed where it was read.
+const AT_ONCE: usize = 64 << 10;
+
 /// What is sent as JSON, and how large it may be.
 pub(crate) trait Sent: DeserializeOwned + ToSchema {
     const LIMIT: Limit;
@@ -60,12 +63,19 @@ pub(crate) struct Json<T> {
     pub(crate) mutation: Mutation,
 }
 
-impl<T: Sent> FromRequest<App> for Json<T> {
+impl<T: Sent + Send + 'static> FromRequest<App> for Json<T> {
     type Rejection = Failure;
     async fn from_request(request: Request, app: &App) -> Answer<Self> {
         check_media_type(request.headers(), T::MEDIA_TYPES)?;
         let mutation = Mutation::read(app, request, T::LIMIT).await?;
-        let value = parse(&mutation.bytes)?;
+        let bytes = mutation.bytes.clone();
+        // A large one would hold up everybody else on this thread.
+        let value = match bytes.len() > AT_ONCE {
+            false => parse(&bytes)?,
+            true => tokio::task::spawn_blocking(move || parse(&bytes))
+                .await
+                .map_err(|_| Failure::internal())??,
+        };
         Ok(Self { value, mutation })
     }
 }

@@ -12,5 +12,3 @@ pub(crate) use json::{Json, Mutation, Sent};
 pub(crate) use query::Query;
 pub(crate) use read::Limit;
 pub(crate) use room::Room;
-#[cfg(test)]
-pub(crate) use schema::check as check_schema;

@@ -99,9 +99,10 @@ pub(super) struct BudgetPatch {
 }
 
 /// Left out, null, or a value: three different things in a merge patch.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[serde(untagged)]
 enum Said<T> {
+    #[default]
     Nothing,
     Something(Option<T>),
 }
@@ -109,12 +110,6 @@ enum Said<T> {
 impl<T> Said<T> {
     fn is_not(&self) -> bool {
         matches!(self, Self::Nothing)
-    }
-}
-
-impl<T> Default for Said<T> {
-    fn default() -> Self {
-        Self::Nothing
     }
 }
 
@@ -148,30 +143,25 @@ pub(super) async fn get(
     }))
 }
 
-/// The version that a change is meant for.
+/// The version that a change is meant for. What is no version at all is that of nothing.
 #[derive(Debug)]
-pub(super) struct IfMatch(Option<u64>);
+pub(super) struct IfMatch(Option<String>);
 
 impl FromRequestParts<App> for IfMatch {
     type Rejection = Failure;
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Answer<Self> {
-        let mut given = parts.headers.get_all("if-match").iter();
-        let Some(first) = given.next() else {
-            return Ok(Self(None));
-        };
-        let version = first
-            .to_str()
-            .ok()
-            .and_then(|text| text.strip_prefix('"')?.strip_suffix('"'))
-            .filter(|text| {
-                (1..=15).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
-            })
-            .and_then(|text| text.parse().ok());
-        match (version, given.next()) {
-            (Some(version), None) => Ok(Self(Some(version))),
-            (_, _) => Err(Failure::invalid(
-                "`If-Match` must be a version in quotation marks",
-            )),
+        let given = parts.headers.get("if-match");
+        Ok(Self(given.map(|value| {
+            String::from_utf8_lossy(value.as_bytes()).into_owned()
+        })))
+    }
+}
+
+impl IfMatch {
+    fn fits(&self, version: u64) -> bool {
+        match self.0.as_deref() {
+            None | Some("*") => true,
+            Some(text) => text == format!("\"{version}\""),
         }
     }
 }
@@ -181,8 +171,8 @@ impl FromRequestParts<App> for IfMatch {
 /// Applied at once to whoever comes next; what runs goes on.
 #[utoipa::path(
     patch, path = "/v1/settings", operation_id = "change_settings", tag = "settings",
-    params(("If-Match" = Option<String>, Header, pattern = "^\"[0-9]{1,15}\"$", min_length = 3, max_length = 17,
-        description = "The version that the change is meant for; another one is a 409.")),
+    params(("If-Match" = Option<String>, Header,
+        description = "The version that the change is meant for, in quotation marks; while another is in force it is a 409.")),
     request_body(content(
         (SettingsPatch = "application/merge-patch+json"), (SettingsPatch = "application/json"))),
     responses((status = 200, description = "Those in force now.", body = SettingsAnswer)),
@@ -190,7 +180,7 @@ impl FromRequestParts<App> for IfMatch {
 pub(super) async fn patch(
     State(app): State<App>,
     WritesSettings(caller): WritesSettings,
-    IfMatch(expected): IfMatch,
+    expected: IfMatch,
     Json { value, mutation }: Json<SettingsPatch>,
 ) -> Answer<Response> {
     caller.operator()?;
@@ -199,8 +189,8 @@ pub(super) async fn patch(
     let work = async move {
         let changed = work_app.ask("settings", move |dispatcher| {
             let (_, known) = dispatcher.store()?.settings()?;
-            if let Some(expected) = expected.filter(|expected| *expected != known) {
-                let message = format!("the settings are at version {known}, not {expected}");
+            if !expected.fits(known) {
+                let message = format!("the settings are at version {known}");
                 return Err(Error::new(Code::Conflict, Stage::Parse, message)
                     .hint("get them again, and decide again"));
             }

@@ -248,6 +248,13 @@ pub(super) async fn revoke(
     mutation: Mutation,
 ) -> Answer<Response> {
     let token = visible(&app, &caller, &id).await?;
+    if token.token_id == caller.token().token_id {
+        return Err(
+            Failure::new(Code::Conflict, "a token cannot revoke itself").hint(
+                "use another admin's; the one of the state directory is made anew without its file",
+            ),
+        );
+    }
     let (by, work_app) = (caller.actor(), app.clone());
     let work = async move {
         let revoked = work_app.ask("revoke_token", move |dispatcher| {

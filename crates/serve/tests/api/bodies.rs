@@ -69,17 +69,36 @@ pub(crate) fn only_strict_json_is_taken() {
     for body in cases {
         let reply = post(&house, &body);
         let shown = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
-        assert_eq!((reply.status, reply.code().as_str()), (400, "invalid_argument"), "{shown}");
+        assert_eq!(
+            (reply.status, reply.code().as_str()),
+            (400, "invalid_argument"),
+            "{shown}"
+        );
     }
     let reply = post(&house, in_policy("\"netwrok\":\"none\"").as_bytes()).json();
     assert_eq!(reply["error"]["hints"][0], "did you mean `network`?");
-    for kind in ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1"] {
+    for kind in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "application/json; charset=latin1",
+    ] {
         let ask = Ask::new("POST", "/v1/policy/explain").token(&house.admin);
         let ask = ask.header("Content-Type", kind).body(good.as_bytes());
         assert_eq!(ask.send(house.address).status, 415, "{kind}");
     }
-    for query in ["limit=0", "limit=x", "limit=1&limit=1", "unknown=1", "status=odd", "cursor=x"] {
-        assert_eq!(house.get(&format!("/v1/execs?{query}")).status, 400, "{query}");
+    for query in [
+        "limit=0",
+        "limit=x",
+        "limit=1&limit=1",
+        "unknown=1",
+        "status=odd",
+        "cursor=x",
+    ] {
+        assert_eq!(
+            house.get(&format!("/v1/execs?{query}")).status,
+            400,
+            "{query}"
+        );
     }
 }
 
@@ -95,9 +114,15 @@ pub(crate) fn what_is_too_large_is_refused_before_it_is_read() {
     for (path, most) in [("/v1/execs", 16_usize << 20), ("/v1/tokens", 1 << 20)] {
         let announced = head(path, &format!("Content-Length: {}", most * 10));
         let answer = raw(house.address, announced.as_bytes());
-        assert!(answer.starts_with(b"HTTP/1.1 413"), "{}", String::from_utf8_lossy(&answer));
+        assert!(
+            answer.starts_with(b"HTTP/1.1 413"),
+            "{}",
+            String::from_utf8_lossy(&answer)
+        );
         let mut stream = connect(house.address);
-        stream.write_all(head(path, "Transfer-Encoding: chunked").as_bytes()).unwrap();
+        stream
+            .write_all(head(path, "Transfer-Encoding: chunked").as_bytes())
+            .unwrap();
         let piece = [&b"10000\r\n"[..], &[b' '; 0x10000], b"\r\n"].concat();
         let mut sent = 0;
         // The server says no and closes; how much got into the buffers before does not matter.
@@ -114,10 +139,20 @@ pub(crate) fn what_is_too_large_is_refused_before_it_is_read() {
 
 pub(crate) fn a_large_head_is_refused() {
     let house = House::open();
-    let long = format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(20 << 10));
-    let many = format!("GET / HTTP/1.1\r\nHost: localhost\r\n{}\r\n", "X: y\r\n".repeat(100));
+    let long = format!(
+        "GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n",
+        "x".repeat(20 << 10)
+    );
+    let many = format!(
+        "GET / HTTP/1.1\r\nHost: localhost\r\n{}\r\n",
+        "X: y\r\n".repeat(100)
+    );
     for head in [long, many] {
         let answer = raw(house.address, head.as_bytes());
-        assert!(answer.starts_with(b"HTTP/1.1 431"), "{}", String::from_utf8_lossy(&answer));
+        assert!(
+            answer.starts_with(b"HTTP/1.1 431"),
+            "{}",
+            String::from_utf8_lossy(&answer)
+        );
     }
 }

@@ -41,7 +41,8 @@ impl Ask {
     }
 
     pub(crate) fn json(self, body: &Value) -> Self {
-        self.header("Content-Type", "application/json").body(body.to_string().as_bytes())
+        self.header("Content-Type", "application/json")
+            .body(body.to_string().as_bytes())
     }
 
     pub(crate) fn body(mut self, body: &[u8]) -> Self {
@@ -73,7 +74,9 @@ impl Ask {
 
 pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
     stream
 }
 
@@ -89,10 +92,20 @@ pub(crate) fn raw(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
 
 impl Reply {
     pub(crate) fn parse(bytes: &[u8]) -> Self {
-        let end = bytes.windows(4).position(|it| it == b"\r\n\r\n").expect("a whole head");
+        let end = bytes
+            .windows(4)
+            .position(|it| it == b"\r\n\r\n")
+            .expect("a whole head");
         let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
         let mut lines = head.lines();
-        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let status = lines
+            .next()
+            .unwrap()
+            .split(' ')
+            .nth(1)
+            .unwrap()
+            .parse()
+            .unwrap();
         let headers: Vec<(String, String)> = lines
             .map(|line| line.split_once(": ").unwrap_or((line, "")))
             .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
@@ -110,7 +123,10 @@ impl Reply {
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(it, _)| it == name)
+            .map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn text(&self) -> String {
@@ -122,7 +138,10 @@ impl Reply {
     }
 
     pub(crate) fn code(&self) -> String {
-        self.json()["error"]["code"].as_str().unwrap_or_default().to_owned()
+        self.json()["error"]["code"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 
     /// The error without what differs from request to request.

@@ -20,33 +20,60 @@ fn events(text: &str) -> Vec<(u64, String, Value)> {
 
 pub(crate) fn a_stream_can_be_taken_up_again() {
     let house = House::open();
-    let mut request = shell("for i in 1 2 3; do echo line $i; sleep 0.3; done; printf '\\xc3'; exit 4");
+    let mut request =
+        shell("for i in 1 2 3; do echo line $i; sleep 0.3; done; printf '\\xc3'; exit 4");
     request["wait"] = json!(false);
-    let id = house.post("/v1/execs", &request).json()["exec_id"].as_str().unwrap().to_owned();
+    let id = house.post("/v1/execs", &request).json()["exec_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let path = format!("/v1/execs/{id}/events");
     // Followed as it happens, to the end.
     let live = house.get(&path);
     assert_eq!(live.header("content-type"), Some("text/event-stream"));
     let all = events(&live.text());
     let numbers: Vec<u64> = all.iter().map(|(number, _, _)| *number).collect();
-    assert_eq!(numbers, (1..=all.len() as u64).collect::<Vec<_>>(), "from 1, without gaps");
-    let finals = all.iter().filter(|(_, _, data)| data.get("exit_code").is_some()).count();
+    assert_eq!(
+        numbers,
+        (1..=all.len() as u64).collect::<Vec<_>>(),
+        "from 1, without gaps"
+    );
+    let finals = all
+        .iter()
+        .filter(|(_, _, data)| data.get("exit_code").is_some())
+        .count();
     assert_eq!(finals, 1, "the end is told once");
     let (_, name, last) = all.last().unwrap();
-    assert_eq!((name.as_str(), &last["status"], &last["exit_code"]), ("state", &json!("failed"), &json!(4)));
+    assert_eq!(
+        (name.as_str(), &last["status"], &last["exit_code"]),
+        ("state", &json!("failed"), &json!(4))
+    );
     assert!(last["receipt"]["hash"].is_string());
-    let told: String = all.iter().filter_map(|(_, _, data)| data["text"].as_str()).collect();
+    let told: String = all
+        .iter()
+        .filter_map(|(_, _, data)| data["text"].as_str())
+        .collect();
     assert_eq!(told, "line 1\nline 2\nline 3\n");
-    assert!(all.iter().any(|(_, _, data)| data["base64"] == "ww=="), "lossless: {all:?}");
+    assert!(
+        all.iter().any(|(_, _, data)| data["base64"] == "ww=="),
+        "lossless: {all:?}"
+    );
     // Again from every place, in either way.
     for after in 0..=all.len() {
         let rest: Vec<_> = all[after..].to_vec();
-        assert_eq!(events(&house.get(&format!("{path}?after={after}")).text()), rest);
+        assert_eq!(
+            events(&house.get(&format!("{path}?after={after}")).text()),
+            rest
+        );
         let again = Ask::new("GET", &path).token(&house.admin);
-        let again = again.header("Last-Event-ID", &after.to_string()).send(house.address);
+        let again = again
+            .header("Last-Event-ID", &after.to_string())
+            .send(house.address);
         assert_eq!(events(&again.text()), rest);
     }
     assert_eq!(house.get(&format!("{path}?after=-1")).status, 400);
-    let bad = Ask::new("GET", &path).token(&house.admin).header("Last-Event-ID", "x");
+    let bad = Ask::new("GET", &path)
+        .token(&house.admin)
+        .header("Last-Event-ID", "x");
     assert_eq!(bad.send(house.address).status, 400);
 }

@@ -14,12 +14,23 @@ pub(crate) fn an_exec_is_run_and_recorded() {
     let reply = house.post("/v1/execs", &request);
     assert_eq!(reply.status, 200, "{}", reply.text());
     let exec = reply.json();
-    assert_eq!((&exec["status"], &exec["exit_code"]), (&json!("failed"), &json!(3)));
-    assert!(exec["project_id"].as_str().unwrap().starts_with("conversation-"));
+    assert_eq!(
+        (&exec["status"], &exec["exit_code"]),
+        (&json!("failed"), &json!(3))
+    );
+    assert!(
+        exec["project_id"]
+            .as_str()
+            .unwrap()
+            .starts_with("conversation-")
+    );
     let id = exec["exec_id"].as_str().unwrap();
     let stdout = house.get(&format!("/v1/execs/{id}/stdout"));
     assert_eq!(stdout.body, b"given \xff\0\x01\x02");
-    assert_eq!(stdout.header("content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(
+        stdout.header("content-type"),
+        Some("text/plain; charset=utf-8")
+    );
     let part = house.get(&format!("/v1/execs/{id}/stdout?offset=6&limit=1"));
     assert_eq!(part.body, b"\xff");
     let legacy = house.get(&format!("/sandbox/execs/{id}/stdout")).json();
@@ -28,10 +39,15 @@ pub(crate) fn an_exec_is_run_and_recorded() {
     assert_eq!(listed["items"][0]["exec_id"], id);
     let old = house.get(&format!("/sandbox/execs/{id}")).json();
     assert_eq!(old["artifacts_path"], exec["artifacts_dir"]);
-    let seen = house.get(&format!("/sandbox/execs/{id}/observation")).json();
+    let seen = house
+        .get(&format!("/sandbox/execs/{id}/observation"))
+        .json();
     assert_eq!(seen["exit_code"], 3);
     for key in ["stdout_path", "artifacts_dir"] {
-        assert!(!exec[key].as_str().unwrap().starts_with('/'), "no path of the host");
+        assert!(
+            !exec[key].as_str().unwrap().starts_with('/'),
+            "no path of the host"
+        );
     }
     assert_eq!(house.get("/v1/audit/verify").json()["sound"], true);
 }
@@ -40,19 +56,28 @@ pub(crate) fn a_client_that_goes_away_loses_nothing() {
     let house = House::open();
     let mut request = shell("sleep 1; echo done");
     request["client_id"] = json!("left");
-    let ask = Ask::new("POST", "/v1/execs").token(&house.admin).json(&request);
+    let ask = Ask::new("POST", "/v1/execs")
+        .token(&house.admin)
+        .json(&request);
     let mut stream = connect(house.address);
     stream.write_all(&ask.bytes(house.address)).unwrap();
     eventually("it runs", || house.get("/v1/execs/left").status == 200);
     drop(stream);
-    eventually("it has ended", || house.get("/v1/execs/left").json()["exit_code"] == 0);
+    eventually("it has ended", || {
+        house.get("/v1/execs/left").json()["exit_code"] == 0
+    });
     assert_eq!(house.get("/v1/execs/left/stdout").body, b"done\n");
     let mut request = shell("sleep 15");
     request["wait"] = json!(false);
     let taken = house.post("/v1/execs", &request);
     assert_eq!(taken.status, 202);
     let id = taken.json()["exec_id"].as_str().unwrap().to_owned();
-    assert_eq!(house.post(&format!("/v1/execs/{id}/cancel"), &json!({})).status, 200);
+    assert_eq!(
+        house
+            .post(&format!("/v1/execs/{id}/cancel"), &json!({}))
+            .status,
+        200
+    );
     eventually("it is canceled", || {
         house.get(&format!("/v1/execs/{id}")).json()["status"] == "canceled"
     });
@@ -62,13 +87,25 @@ pub(crate) fn a_wrong_shape_is_refused_as_policy() {
     let house = House::open();
     let request = json!({"exec": {"kind": "python", "command": "python", "args": ["-m", "http"]}});
     let reply = house.post("/v1/execs", &request);
-    assert_eq!((reply.status, reply.code().as_str()), (403, "policy_denied"));
+    assert_eq!(
+        (reply.status, reply.code().as_str()),
+        (403, "policy_denied")
+    );
     let mut wide = shell("true");
     wide["policy_overrides"] = json!({"network": "unrestricted"});
     let reply = house.post("/v1/execs", &wide);
-    assert_eq!((reply.status, reply.code().as_str()), (403, "policy_denied"));
-    let id = reply.json()["error"]["exec_id"].as_str().unwrap().to_owned();
-    assert_eq!(house.get(&format!("/v1/execs/{id}")).json()["status"], "policy_denied");
+    assert_eq!(
+        (reply.status, reply.code().as_str()),
+        (403, "policy_denied")
+    );
+    let id = reply.json()["error"]["exec_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(
+        house.get(&format!("/v1/execs/{id}")).json()["status"],
+        "policy_denied"
+    );
     wide["on_exceed"] = json!("cap");
     let capped = house.post("/v1/execs", &wide).json();
     assert_eq!(capped["capped"][0]["field"], "network");
@@ -81,16 +118,21 @@ pub(crate) fn a_wrong_shape_is_refused_as_policy() {
 
 pub(crate) fn bindings_of_a_token_are_kept() {
     let house = House::open();
-    let token = house.token(
-        &json!({"name": "bound", "role": "agent", "user_id": "ann", "agent_id": "coder"}),
-    );
+    let token = house
+        .token(&json!({"name": "bound", "role": "agent", "user_id": "ann", "agent_id": "coder"}));
     let post = |task_ref: serde_json::Value| {
         let mut request = shell("true");
         request["task_ref"] = task_ref;
-        Ask::new("POST", "/v1/execs").token(&token).json(&request).send(house.address)
+        Ask::new("POST", "/v1/execs")
+            .token(&token)
+            .json(&request)
+            .send(house.address)
     };
     let ids = post(json!({})).json()["ids"].clone();
-    assert_eq!((&ids["user_id"], &ids["agent_id"]), (&json!("ann"), &json!("coder")));
+    assert_eq!(
+        (&ids["user_id"], &ids["agent_id"]),
+        (&json!("ann"), &json!("coder"))
+    );
     assert_eq!(post(json!({"user_id": "ann"})).status, 200);
     assert_eq!(post(json!({"user_id": "bob"})).status, 403);
     assert_eq!(post(json!({"agent_id": "other"})).status, 403);

@@ -68,7 +68,10 @@ impl House {
     }
 
     pub(crate) fn post(&self, path: &str, body: &Value) -> Reply {
-        Ask::new("POST", path).token(&self.admin).json(body).send(self.address)
+        Ask::new("POST", path)
+            .token(&self.admin)
+            .json(body)
+            .send(self.address)
     }
 
     /// The secret of a new token.
@@ -86,8 +89,13 @@ impl House {
         self.stop.ask();
     }
 
-    pub(crate) fn close(mut self) -> Summary {
+    pub(crate) fn close(self) -> Summary {
         self.stop.ask();
+        self.ended()
+    }
+
+    /// After it was asked to stop.
+    pub(crate) fn ended(mut self) -> Summary {
         self.server.take().unwrap().join().unwrap()
     }
 }

@@ -11,7 +11,10 @@ fn described(house: &House) -> Value {
 }
 
 fn filled(path: &str) -> String {
-    let named = path.replace("{id}", "x").replace("{project}", "p").replace("{path}", "f");
+    let named = path
+        .replace("{id}", "x")
+        .replace("{project}", "p")
+        .replace("{path}", "f");
     assert!(!named.contains('{'), "{path}");
     named
 }
@@ -22,13 +25,20 @@ pub(crate) fn every_operation_needs_a_token() {
     let paths = document["paths"].as_object().unwrap();
     let mut asked = 0;
     for (path, methods) in paths {
-        for method in METHODS.iter().filter(|method| methods.get(**method).is_some()) {
+        for method in METHODS
+            .iter()
+            .filter(|method| methods.get(**method).is_some())
+        {
             let operation = &methods[*method];
             let ask = Ask::new(&method.to_uppercase(), &filled(path)).json(&json!({}));
             let reply = ask.send(house.address);
             let open = OPEN.contains(&path.as_str());
             assert_eq!(open, operation.get("security").is_none(), "{method} {path}");
-            assert_eq!(reply.status, if open { 200 } else { 401 }, "{method} {path}");
+            assert_eq!(
+                reply.status,
+                if open { 200 } else { 401 },
+                "{method} {path}"
+            );
             assert!(reply.header("x-request-id").is_some());
             assert_eq!(reply.header("x-content-type-options"), Some("nosniff"));
             assert_eq!(reply.header("cache-control"), Some("no-store"));
@@ -37,7 +47,10 @@ pub(crate) fn every_operation_needs_a_token() {
     }
     assert!(asked > 40, "{asked}");
     let nowhere = Ask::new("GET", "/v1/nothing").send(house.address);
-    assert_eq!((nowhere.status, nowhere.code().as_str()), (404, "not_found"));
+    assert_eq!(
+        (nowhere.status, nowhere.code().as_str()),
+        (404, "not_found")
+    );
 }
 
 pub(crate) fn other_methods_are_refused_with_those_that_there_are() {
@@ -51,7 +64,10 @@ pub(crate) fn other_methods_are_refused_with_those_that_there_are() {
             let ask = Ask::new(&method.to_uppercase(), &filled(path)).token(&house.admin);
             let reply = ask.send(house.address);
             assert_eq!(reply.status, 405, "{method} {path}");
-            let allowed = reply.header("allow").unwrap_or_default().to_ascii_lowercase();
+            let allowed = reply
+                .header("allow")
+                .unwrap_or_default()
+                .to_ascii_lowercase();
             for own in METHODS.iter().filter(|own| methods.get(**own).is_some()) {
                 assert!(allowed.contains(own), "{path}: {allowed}");
             }
@@ -72,22 +88,39 @@ pub(crate) fn every_answer_is_as_described() {
     request["client_id"] = json!("x");
     request["project_id"] = json!("p");
     assert_eq!(house.post("/v1/execs", &request).status, 200);
-    let put = Ask::new("PUT", "/v1/workspaces/p/files/f").token(&house.admin).body(b"x");
+    let put = Ask::new("PUT", "/v1/workspaces/p/files/f")
+        .token(&house.admin)
+        .body(b"x");
     assert_eq!(put.send(house.address).status, 200);
-    let me = house.get("/v1/whoami").json()["token_id"].as_str().unwrap().to_owned();
+    let me = house.get("/v1/whoami").json()["token_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let mut looked = 0;
     for (path, methods) in document["paths"].as_object().unwrap() {
-        let Some(operation) = methods.get("get") else { continue };
-        let id = if path.contains("tokens") { me.as_str() } else { "x" };
+        let Some(operation) = methods.get("get") else {
+            continue;
+        };
+        let id = if path.contains("tokens") {
+            me.as_str()
+        } else {
+            "x"
+        };
         let named = path.replace("{id}", id).replace("{project}", "p");
         let file = if path.contains("artifacts") { "a" } else { "f" };
         let reply = house.get(&named.replace("{path}", file));
         assert_eq!(reply.status, 200, "{path}: {}", reply.text());
         let kind = reply.header("content-type").unwrap_or_default();
         let described = &operation["responses"]["200"]["content"];
-        let described = described.as_object().unwrap_or_else(|| panic!("{path} has no content"));
+        let described = described
+            .as_object()
+            .unwrap_or_else(|| panic!("{path} has no content"));
         let known = described.keys().any(|it| kind.starts_with(it.as_str()));
-        assert!(known, "{path} is {kind}, described are {:?}", described.keys());
+        assert!(
+            known,
+            "{path} is {kind}, described are {:?}",
+            described.keys()
+        );
         looked += 1;
     }
     assert!(looked > 25, "{looked}");

@@ -10,7 +10,10 @@ const SHORT: Duration = Duration::from_millis(300);
 
 fn connections(house: &House) -> usize {
     let text = house.get("/metrics").text();
-    let line = text.lines().find(|line| line.starts_with("glovebox_connections ")).unwrap();
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("glovebox_connections "))
+        .unwrap();
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
@@ -35,7 +38,10 @@ pub(crate) fn slow_heads_and_bodies_are_cut_off_and_others_are_served() {
     }
     let began = Instant::now();
     assert_eq!(house.get("/healthz").status, 200);
-    assert!(began.elapsed() < Duration::from_secs(5), "others do not wait");
+    assert!(
+        began.elapsed() < Duration::from_secs(5),
+        "others do not wait"
+    );
     for (index, stream) in slow.iter_mut().enumerate() {
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -46,20 +52,28 @@ pub(crate) fn slow_heads_and_bodies_are_cut_off_and_others_are_served() {
         }
     }
     let mut idle = connect(house.address);
-    idle.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    idle.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .unwrap();
     let mut answer = Vec::new();
     idle.read_to_end(&mut answer).unwrap();
-    assert!(answer.starts_with(b"HTTP/1.1 200"), "answered, and closed when nothing followed");
+    assert!(
+        answer.starts_with(b"HTTP/1.1 200"),
+        "answered, and closed when nothing followed"
+    );
     eventually("nobody is left", || connections(&house) == 1);
 }
 
 pub(crate) fn a_client_that_does_not_read_is_dropped() {
     let house = House::with(|options| options.times.write = SHORT);
     let path = "/v1/workspaces/p/files/large";
-    let put = Ask::new("PUT", path).token(&house.admin).body(&vec![7; 32 << 20]);
+    let put = Ask::new("PUT", path)
+        .token(&house.admin)
+        .body(&vec![7; 32 << 20]);
     assert_eq!(put.send(house.address).status, 200);
     let mut stream = connect(house.address);
-    let get = Ask::new("GET", path).token(&house.admin).bytes(house.address);
+    let get = Ask::new("GET", path)
+        .token(&house.admin)
+        .bytes(house.address);
     stream.write_all(&get).unwrap();
     eventually("the response is cut off", || connections(&house) == 1);
     let mut got = Vec::new();

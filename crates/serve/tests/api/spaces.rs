@@ -45,22 +45,40 @@ pub(crate) fn another_spaces_things_are_like_things_that_never_were() {
         ("DELETE", "/v1/workspaces/P/files/f"),
     ] {
         let ask = |project: &str| {
-            Ask::new(method, &path.replace('P', project)).token(&other).send(house.address)
+            Ask::new(method, &path.replace('P', project))
+                .token(&other)
+                .send(house.address)
         };
-        assert_eq!(ask("project").same(), ask("nothing").same(), "{method} {path}");
+        assert_eq!(
+            ask("project").same(),
+            ask("nothing").same(),
+            "{method} {path}"
+        );
         assert_eq!(ask("project").status, 404);
         compared += 1;
     }
     assert_eq!(compared, 32);
-    let listed = Ask::new("GET", "/v1/execs").token(&other).send(house.address).json();
+    let listed = Ask::new("GET", "/v1/execs")
+        .token(&other)
+        .send(house.address)
+        .json();
     assert_eq!(listed["items"], json!([]));
     // The same client id and the same project of another space are other things.
-    let again = Ask::new("POST", "/v1/execs").token(&other).json(&request).send(house.address);
+    let again = Ask::new("POST", "/v1/execs")
+        .token(&other)
+        .json(&request)
+        .send(house.address);
     assert_eq!(again.status, 200, "{}", again.text());
     assert_ne!(again.json()["exec_id"], exec.as_str());
     let mut lie = shell("true");
     lie["task_ref"] = json!({"space_id": "one"});
-    let lie = Ask::new("POST", "/v1/execs").token(&other).json(&lie).send(house.address);
+    let lie = Ask::new("POST", "/v1/execs")
+        .token(&other)
+        .json(&lie)
+        .send(house.address);
     assert_eq!(lie.status, 403);
-    assert_eq!(as_one(Ask::new("GET", "/v1/workspaces/project/files/f")).body, b"x");
+    assert_eq!(
+        as_one(Ask::new("GET", "/v1/workspaces/project/files/f")).body,
+        b"x"
+    );
 }

@@ -17,7 +17,12 @@ pub(crate) fn whoever_has_no_good_token_gets_one_and_the_same_answer() {
     let ask = || Ask::new("GET", "/v1/whoami");
     let wanted = ask().send(house.address);
     assert_eq!(wanted.status, 401);
-    assert!(wanted.header("www-authenticate").unwrap().starts_with("Bearer"));
+    assert!(
+        wanted
+            .header("www-authenticate")
+            .unwrap()
+            .starts_with("Bearer")
+    );
     let with = |value: &str| ask().header("Authorization", value);
     let bad = [
         with(""),
@@ -53,9 +58,19 @@ pub(crate) fn nothing_of_a_token_is_kept() {
     let first = keyed.send(house.address).json();
     let again = keyed.send(house.address);
     assert_eq!(again.header("idempotency-replayed"), Some("true"));
-    assert_eq!(again.json(), first, "a replay gives the same secret, although none is kept");
+    assert_eq!(
+        again.json(),
+        first,
+        "a replay gives the same secret, although none is kept"
+    );
     let keyed = first["secret"].as_str().unwrap().to_owned();
-    assert_eq!(Ask::new("GET", "/v1/whoami").token(&keyed).send(house.address).status, 200);
+    assert_eq!(
+        Ask::new("GET", "/v1/whoami")
+            .token(&keyed)
+            .send(house.address)
+            .status,
+        200
+    );
     let halves: Vec<String> = [&secret, &keyed, &house.admin]
         .iter()
         .map(|token| token.rsplit('_').next().unwrap().to_owned())
@@ -81,7 +96,9 @@ pub(crate) fn nothing_of_a_token_is_kept() {
 
 pub(crate) fn a_revoked_token_is_refused_and_its_stream_ends() {
     let house = House::with(|options| options.times.recheck = Duration::from_millis(200));
-    let made = house.post("/v1/tokens", &json!({"name": "reader", "role": "agent"})).json();
+    let made = house
+        .post("/v1/tokens", &json!({"name": "reader", "role": "agent"}))
+        .json();
     let secret = made["secret"].as_str().unwrap();
     let id = made["token"]["token_id"].as_str().unwrap();
     let mut request = shell("sleep 15");
@@ -90,7 +107,9 @@ pub(crate) fn a_revoked_token_is_refused_and_its_stream_ends() {
     let exec = exec["exec_id"].as_str().unwrap();
     let path = format!("/v1/execs/{exec}/events");
     let mut stream = connect(house.address);
-    stream.write_all(&Ask::new("GET", &path).token(secret).bytes(house.address)).unwrap();
+    stream
+        .write_all(&Ask::new("GET", &path).token(secret).bytes(house.address))
+        .unwrap();
     let mut first = [0; 16];
     stream.read_exact(&mut first).unwrap();
     assert!(first.starts_with(b"HTTP/1.1 200"));
@@ -98,10 +117,25 @@ pub(crate) fn a_revoked_token_is_refused_and_its_stream_ends() {
     assert_eq!(revoke.send(house.address).status, 200);
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).unwrap();
-    assert!(!String::from_utf8_lossy(&rest).contains("exit_code"), "ended before the exec");
+    assert!(
+        !String::from_utf8_lossy(&rest).contains("exit_code"),
+        "ended before the exec"
+    );
     let ask = Ask::new("GET", "/v1/whoami").token(secret);
-    eventually("the revoked token is refused", || ask.send(house.address).status == 401);
+    eventually("the revoked token is refused", || {
+        ask.send(house.address).status == 401
+    });
     assert_eq!(revoke.send(house.address).status, 200, "again is the same");
+    let own = house.get("/v1/whoami").json()["token_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let own = Ask::new("DELETE", &format!("/v1/tokens/{own}")).token(&house.admin);
+    assert_eq!(
+        own.send(house.address).status,
+        409,
+        "nobody locks itself out"
+    );
     house.post(&format!("/v1/execs/{exec}/cancel"), &json!({}));
 }
 
@@ -112,12 +146,32 @@ pub(crate) fn guessing_is_slowed_down_and_locks_nobody_out() {
         assert_eq!(bad.send(house.address).status, 401);
     }
     let refused = bad.send(house.address);
-    assert_eq!((refused.status, refused.code().as_str()), (429, "rate_limited"));
-    assert!(refused.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
-    assert_eq!(house.get("/v1/whoami").status, 200, "a good token is always taken");
-    assert_eq!(Ask::new("GET", "/v1/whoami").send(house.address).status, 401);
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (429, "rate_limited")
+    );
+    assert!(
+        refused
+            .header("retry-after")
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+            >= 1
+    );
+    assert_eq!(
+        house.get("/v1/whoami").status,
+        200,
+        "a good token is always taken"
+    );
+    assert_eq!(
+        Ask::new("GET", "/v1/whoami").send(house.address).status,
+        401
+    );
     eventually("it is in the ledger", || {
-        house.get("/v1/audit?kind=administered").text().contains("bad_tokens")
+        house
+            .get("/v1/audit?kind=administered")
+            .text()
+            .contains("bad_tokens")
     });
 }
 
@@ -130,15 +184,28 @@ pub(crate) fn the_bootstrap_token_is_private_and_kept() {
     let key = TokenKey::load_or_create(&state).unwrap();
     let before = std::fs::read(&path).unwrap();
     bootstrap(store, &key, &state).unwrap();
-    assert_eq!(std::fs::read(&path).unwrap(), before, "kept while it is valid");
+    assert_eq!(
+        std::fs::read(&path).unwrap(),
+        before,
+        "kept while it is valid"
+    );
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-    assert!(bootstrap(store, &key, &state).is_err(), "others could have read it");
+    assert!(
+        bootstrap(store, &key, &state).is_err(),
+        "others could have read it"
+    );
     std::fs::remove_file(&path).unwrap();
     bootstrap(store, &key, &state).unwrap();
     let after = std::fs::read_to_string(&path).unwrap();
-    let whoami = |token: &str| Ask::new("GET", "/v1/whoami").token(token).send(house.address);
+    let whoami = |token: &str| {
+        Ask::new("GET", "/v1/whoami")
+            .token(token)
+            .send(house.address)
+    };
     assert_eq!(whoami(after.trim()).json()["role"], "admin");
-    eventually("the lost one is revoked", || whoami(&house.admin).status == 401);
+    eventually("the lost one is revoked", || {
+        whoami(&house.admin).status == 401
+    });
 }
 
 pub(crate) fn roles_do_what_they_may_and_no_more() {
@@ -167,7 +234,11 @@ pub(crate) fn roles_do_what_they_may_and_no_more() {
         ("DELETE", "/v1/workspaces/p", [204, 403, 403]),
     ] {
         for (token, status_wanted) in [&agent, &approver, &auditor].into_iter().zip(allowed) {
-            assert_eq!(status(token, method, path), status_wanted, "{method} {path}");
+            assert_eq!(
+                status(token, method, path),
+                status_wanted,
+                "{method} {path}"
+            );
         }
     }
     let narrow = house.token(&json!({"name": "narrow", "role": "agent", "scopes": ["execs:read"]}));
@@ -183,14 +254,20 @@ pub(crate) fn only_the_operator_sees_other_spaces() {
     let house = House::open();
     let tenant = house.token(&json!({"name": "boss", "role": "admin", "space_id": "tenant"}));
     let get = |path: &str| Ask::new("GET", path).token(&tenant).send(house.address);
-    assert_eq!(get("/v1/tokens").json()["items"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        get("/v1/tokens").json()["items"].as_array().unwrap().len(),
+        1
+    );
     assert_eq!(get("/v1/tokens?space_id=local").status, 403);
     assert_eq!(get("/v1/settings").status, 403);
     assert_eq!(get("/metrics").status, 403);
     let health = get("/sandbox/health").json();
     assert_eq!(health["workspace_root_native"], json!(null));
     assert!(house.get("/sandbox/health").json()["workspace_root_native"].is_string());
-    let mine = house.get("/v1/whoami").json()["token_id"].as_str().unwrap().to_owned();
+    let mine = house.get("/v1/whoami").json()["token_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let foreign = get(&format!("/v1/tokens/{mine}"));
     let random = get(&format!("/v1/tokens/t_{}", "0".repeat(32)));
     assert_eq!(foreign.same(), random.same());

@@ -33,7 +33,12 @@ pub(crate) fn a_unix_socket_is_for_its_owner() {
     options.listen = "127.0.0.1:0".to_owned();
     options.socket = Some(path.clone());
     let second = run(options, house.dispatcher.clone(), Stop::default(), |_| {});
-    assert!(second.unwrap_err().message.contains("another server listens there"));
+    assert!(
+        second
+            .unwrap_err()
+            .message
+            .contains("another server listens there")
+    );
     house.close();
     assert!(!path.exists(), "its file goes with it");
 }
@@ -43,7 +48,9 @@ pub(crate) fn a_server_closes_in_order() {
     let address = house.address;
     let mut request = shell("sleep 1; echo end");
     request["client_id"] = json!("last");
-    let ask = Ask::new("POST", "/v1/execs").token(&house.admin).json(&request);
+    let ask = Ask::new("POST", "/v1/execs")
+        .token(&house.admin)
+        .json(&request);
     let waiting = std::thread::spawn(move || ask.send(address));
     eventually("it runs", || house.get("/v1/execs/last").status == 200);
     house.stop();
@@ -51,12 +58,19 @@ pub(crate) fn a_server_closes_in_order() {
         Ask::new("GET", "/readyz").send(address).status == 503
     });
     let refused = house.post("/v1/execs", &shell("true"));
-    assert_eq!((refused.status, refused.code().as_str()), (503, "shutting_down"));
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (503, "shutting_down")
+    );
     assert!(refused.header("retry-after").is_some());
-    assert_eq!(house.get("/healthz").status, 200, "what is asked is answered");
+    assert_eq!(
+        house.get("/healthz").status,
+        200,
+        "what is asked is answered"
+    );
     let answer = waiting.join().unwrap();
     assert_eq!(answer.json()["exit_code"], 0, "who waited got the answer");
-    assert_eq!(house.close().drained.ended, 1);
+    assert_eq!(house.ended().drained.ended, 1);
     assert!(std::net::TcpStream::connect(address).is_err());
 }
 

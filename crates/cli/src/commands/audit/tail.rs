@@ -42,7 +42,7 @@ pub(crate) fn run(global: &Global, args: &TailArgs) -> Result<Exit> {
         Head::Left
     };
     while reader == Reader::Listening {
-        thread::sleep(POLL);
+        thread::sleep(records.as_ref().map_or(POLL, |it| it.pause(POLL)));
         if records.is_none() {
             records = context.records()?;
         }

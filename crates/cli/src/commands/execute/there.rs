@@ -1,24 +1,22 @@
 //! A run at a server: sent once, followed to its end, and told as one in this process is.
 
 use std::io::Read;
+use std::os::fd::OwnedFd;
 
-use glovebox_model::{Code, Error, Exec, Program, Result, Stage, Status};
+use glovebox_model::{Code, Exec, Program, Result, Status, WorkspaceRef};
 
 use super::{Live, call, invalid};
 use crate::args::{Global, RunOptions};
-use crate::context::Context;
 use crate::remote::{Audience, BODY_MOST, ExecRequest, Parting, Remote, Target};
 use crate::{interrupt, render};
 
 /// `None` when we were told to leave before its end.
-pub(super) fn run(global: &Global, options: RunOptions, program: Program) -> Result<Option<Exec>> {
-    let Some(remote) = Context::new(global).server()? else {
-        return Err(Error::new(
-            Code::Internal,
-            Stage::Parse,
-            "there is no server",
-        ));
-    };
+pub(super) fn run(
+    global: &Global,
+    remote: &Remote,
+    options: RunOptions,
+    program: Program,
+) -> Result<Option<Exec>> {
     if !options.toolchain.is_empty() {
         return Err(invalid(
             "`--toolchain` shows interpreters of this machine, not of a server",
@@ -30,12 +28,12 @@ pub(super) fn run(global: &Global, options: RunOptions, program: Program) -> Res
     call.ids.user_id = None;
     // What cannot be sent is said before anybody types a line of input for it.
     let stdin = match (&call.workspace, reads_stdin) {
-        (glovebox_model::WorkspaceRef::Adopted(_), _) | (_, false) => None,
+        (WorkspaceRef::Adopted(_), _) | (_, false) => None,
         (_, true) => Some(read_stdin()?),
     };
     let request = ExecRequest::new(call, stdin)?;
     let (presses, asker) = interrupt::presses()?;
-    let exec = match submit(&remote, &request)? {
+    let exec = match submit(remote, &request, &presses)? {
         exec if exec.status.is_final() => return Ok(Some(exec)),
         exec => exec,
     };
@@ -60,14 +58,14 @@ pub(super) fn run(global: &Global, options: RunOptions, program: Program) -> Res
     live.finish();
     match followed? {
         Parting::Ended => {
-            let record = get(&remote, exec.exec_id.as_str())?;
+            let record = get(remote, exec.exec_id.as_str())?;
             note_cut(global, &record);
             Ok(Some(record))
         }
         Parting::Left => {
             let id = &exec.exec_id;
             render::note(&format!(
-                "`{id}` was asked to end; `glovebox show {id}` says how it did"
+                "left `{id}`; `glovebox show {id}` says how it ended"
             ));
             Ok(None)
         }
@@ -75,8 +73,8 @@ pub(super) fn run(global: &Global, options: RunOptions, program: Program) -> Res
 }
 
 /// Taken on, or a refusal that is on record.
-fn submit(remote: &Remote, request: &ExecRequest) -> Result<Exec> {
-    match remote.post(Target::new("/v1/execs"), request) {
+fn submit(remote: &Remote, request: &ExecRequest, presses: &OwnedFd) -> Result<Exec> {
+    match remote.submit(request, presses) {
         Err(error) if error.code == Code::PolicyDenied => match &error.exec_id {
             Some(id) => {
                 let record = get(remote, id.as_str());
