@@ -219,6 +219,17 @@ def test_names_cannot_become_other_paths(client: Any, server: Server) -> None:
         client.workspaces.read("demo", "a/../b")
 
 
+def test_the_workspace_itself_is_listed_by_a_name_that_arrives(
+    client: Any, server: Server
+) -> None:
+    entries = [{"name": "a", "type": "file", "size": 1}]
+    server.on("GET", "/v1/workspaces/demo/files/.", httpx.Response(200, json={"entries": entries}))
+    server.on("GET", "/v1/workspaces/demo/files/d", httpx.Response(200, json={"truncated": True}))
+    assert [it.name for it in client.workspaces.files("demo").entries] == ["a"]
+    assert server.seen[0].url.raw_path == b"/v1/workspaces/demo/files/%2E"
+    assert client.workspaces.files("demo", "d").truncated
+
+
 def test_another_kind_of_server_is_noticed(client: Any, server: Server) -> None:
     server.on("GET", "/v1/whoami", httpx.Response(200, text="<html>welcome</html>"))
     with pytest.raises(UnexpectedAnswer, match="welcome"):

@@ -62,6 +62,14 @@ impl Owner {
         &self.id
     }
 
+    /// Gives the identity up before the value goes: it has left nothing to recover. A process may
+    /// end with threads that still hold the value.
+    pub fn resign(&self) {
+        // Still locked: nobody can take it for dead in between. A file that cannot be removed is
+        // taken for dead later, which is true by then.
+        let _ = fs::remove_file(&self.path);
+    }
+
     /// Writes down, for whoever finds this process dead, what it is about to make outside the state
     /// directory. A killed process loses nothing that it wrote, so no sync is needed.
     pub fn note(&self, line: &[u8]) -> Result<()> {
@@ -75,9 +83,7 @@ impl Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // Still locked: nobody can take it for dead in between. A file that cannot be removed is
-        // taken for dead later, which is true by then.
-        let _ = fs::remove_file(&self.path);
+        self.resign();
     }
 }
 

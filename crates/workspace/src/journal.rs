@@ -193,9 +193,12 @@ impl Project {
         };
         let file = file.map_err(|error| error.at(Stage::Open))?;
         let length = file.metadata().map_err(reading)?.len();
-        // What a crash cut off would shift everything after it.
-        file.set_len(length - length % SIZE as u64)
-            .map_err(reading)?;
+        let rest = length % SIZE as u64;
+        if rest != 0 {
+            // What a crash cut off would shift everything after it. Only then: cutting an empty
+            // file to nothing makes ext4 write it out when it is closed.
+            file.set_len(length - rest).map_err(reading)?;
+        }
         Ok(Journal {
             written: length / SIZE as u64,
             file,

@@ -215,8 +215,9 @@ def _file(project_id: str, path: Text) -> str:
 
 
 def list_files(project_id: str, path: Text) -> Call[Listing]:
-    where = f"/v1/workspaces/{_name(project_id)}/files"
-    return _get(f"{where}/{_names(path)}" if path else where, _of(Listing))
+    # `.` is the workspace itself; as it stands, what sends the request would take it away.
+    where = _names(path) if path else "%2E"
+    return _get(f"/v1/workspaces/{_name(project_id)}/files/{where}", _of(Listing))
 
 
 def read_file(project_id: str, path: Text) -> Call[bytes]:

@@ -94,8 +94,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         assert!(is_ours(&tcp(port)));
-        drop(listener);
-        assert!(!is_ours(&tcp(port)));
+        // Nothing listens on port 1.
+        assert!(!is_ours(&tcp(1)));
         assert!(!is_ours(&Address::Unix("/nowhere/at/all.sock".into())));
     }
 

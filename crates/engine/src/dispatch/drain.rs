@@ -69,7 +69,11 @@ impl Dispatcher {
         store.adopt_queued(self.owner(), NOBODY)?;
         let details = serde_json::to_value(drained).unwrap_or_default();
         store.note(&SpaceId::local(), "server_stopped", None, details)?;
-        store.retire(self.owner())
+        store.retire(self.owner())?;
+        if drained.left == 0 {
+            self.engine.owner().resign();
+        }
+        Ok(())
     }
 
     /// Those that have not ended, and those whose sandbox is still being taken apart.

@@ -1,10 +1,9 @@
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-
 use crate::client::{Ask, connect};
-use crate::house::{House, eventually, shell};
+use crate::house::{House, eventually};
 
 const SHORT: Duration = Duration::from_millis(300);
 
@@ -15,6 +14,13 @@ fn connections(house: &House) -> usize {
         .find(|line| line.starts_with("glovebox_connections "))
         .unwrap();
     line.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+/// The answer is on its way; nothing more of it is read.
+fn begun(stream: &mut TcpStream) {
+    let mut start = [0; 12];
+    stream.read_exact(&mut start).unwrap();
+    assert_eq!(&start, b"HTTP/1.1 200");
 }
 
 pub(crate) fn slow_heads_and_bodies_are_cut_off_and_others_are_served() {
@@ -75,19 +81,9 @@ pub(crate) fn a_client_that_does_not_read_is_dropped() {
         .token(&house.admin)
         .bytes(house.address);
     stream.write_all(&get).unwrap();
+    begun(&mut stream);
     eventually("the response is cut off", || connections(&house) == 1);
     let mut got = Vec::new();
     let _ = stream.read_to_end(&mut got);
     assert!(got.len() < 32 << 20, "{} bytes", got.len());
-
-    let mut request = shell("yes | head -c 8000000; sleep 15");
-    request["wait"] = json!(false);
-    let exec = house.post("/v1/execs", &request).json();
-    let id = exec["exec_id"].as_str().unwrap();
-    let mut stream = connect(house.address);
-    let follow = Ask::new("GET", &format!("/v1/execs/{id}/events")).token(&house.admin);
-    stream.write_all(&follow.bytes(house.address)).unwrap();
-    eventually("it is followed", || connections(&house) == 2);
-    eventually("the stream is cut off", || connections(&house) == 1);
-    house.post(&format!("/v1/execs/{id}/cancel"), &json!({}));
 }
