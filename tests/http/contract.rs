@@ -175,7 +175,6 @@ fn what_policy_does_not_allow_is_refused_or_capped_as_asked() {
         json!({"network": "unrestricted"}),
         json!({"net": {"mode": "unrestricted"}}),
         json!({"security": "permissive"}),
-        json!({"image": "alpine:3"}),
     ] {
         let answer = client.post(
             "/v1/execs",
@@ -187,6 +186,12 @@ fn what_policy_does_not_allow_is_refused_or_capped_as_asked() {
             answer.text()
         );
     }
+    let image = json!({"policy_overrides": {"image": "alpine:3"}});
+    let record = done(&client, &with(sh("true"), image));
+    assert_eq!(
+        (&record["status"], &record["error"]["code"]),
+        (&json!("error"), &json!("backend_unavailable"))
+    );
     for body in [
         json!({"policy_overrides": {"netwrok": "none"}}),
         json!({"polcy": {}}),
@@ -368,14 +373,18 @@ fn output_and_artifacts_are_read_back() {
     assert_eq!(listed["exec_id"], id);
     assert_eq!(listed["artifacts_dir"], record["artifacts_dir"]);
     assert_eq!(listed["missing_manifest"], false);
-    assert_eq!(listed["files"], record["artifacts"]);
     let paths: Vec<_> = listed["files"]
         .as_array()
         .unwrap()
         .iter()
         .map(|it| &it["path"])
         .collect();
-    assert_eq!(paths, ["d/page.html"], "a link is no artifact");
+    // A link is no artifact; what we wrote about the exec ourselves is listed too.
+    assert_eq!(
+        paths,
+        ["d/page.html", "meta.json", "stderr.txt", "stdout.txt"]
+    );
+    assert_eq!(record["artifacts"], json!([listed["files"][0]]));
     let page = client.get(&route("artifacts/d/page.html"));
     assert_eq!(page.text(), "<script>");
     assert_eq!(

@@ -64,13 +64,9 @@ impl House {
 
     #[track_caller]
     fn assert_same(&self, what: &str, there: &Response, nowhere: &Response) {
-        let (mut there, nowhere) = (seen(there), seen(nowhere));
+        let (there, nowhere) = (seen(there), seen(nowhere));
         for name in self.red.names() {
             assert!(!there.2.contains(name), "{what}: {name} in {}", there.2);
-        }
-        // A length may follow the length of what was asked for, never of what is there.
-        if there.0 == nowhere.0 && there.2 == nowhere.2 {
-            there.1.clone_from(&nowhere.1);
         }
         assert_eq!(there, nowhere, "{what}");
     }
@@ -208,10 +204,7 @@ fn a_cursor_of_another_space_shows_only_ones_own() {
             .red
             .send(&house.red.admin, operation, &format!("?cursor={cursor}"));
         let shown = second.text();
-        assert!(
-            house.red.names().iter().any(|name| shown.contains(name)),
-            "{shown}"
-        );
+        assert!(shown.contains("\"space_id\":\"red\""), "{shown}");
         let answer = house
             .blue
             .send(&house.blue.admin, operation, &format!("?cursor={cursor}"));

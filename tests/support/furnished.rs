@@ -33,16 +33,13 @@ impl Furnished {
         let mut furnished = Self {
             admin,
             exec: String::new(),
-            client_id: format!("{space}-client"),
+            client_id: String::new(),
             project: format!("{space}-project"),
             task: format!("{space}-task"),
             file: format!("{space}-file"),
             artifact: format!("{space}-artifact"),
             token: String::new(),
         };
-        let ran = furnished.admin.post("/v1/execs", &furnished.request());
-        assert_eq!(ran.status, 200, "{}", ran.text());
-        furnished.exec = text(&ran.json()["exec_id"]);
         furnished.restore();
         furnished
     }
@@ -65,6 +62,10 @@ impl Furnished {
 
     /// Makes again what a test has removed.
     pub fn restore(&mut self) {
+        self.client_id = unused(&self.project);
+        let ran = self.admin.post("/v1/execs", &self.request());
+        assert_eq!(ran.status, 200, "{}", ran.text());
+        self.exec = text(&ran.json()["exec_id"]);
         let path = format!("/v1/workspaces/{}/files/{}", self.project, self.file);
         let kind = Some("application/octet-stream");
         let put = self.admin.try_bytes("PUT", &path, kind, b"x").expect("put");

@@ -223,6 +223,19 @@ impl<'args> Context<'args> {
 
     /// A named file must be there; the usual one may be missing.
     pub(crate) fn config(&self) -> Result<Config> {
+        self.config_shown(|path| path.display().to_string())
+    }
+
+    /// For a server, whose callers are told which rule refused them and not where on the host it
+    /// lies.
+    pub(crate) fn config_of_server(&self) -> Result<Config> {
+        self.config_shown(|path| {
+            let name = path.file_name().unwrap_or_default();
+            name.to_string_lossy().into_owned()
+        })
+    }
+
+    fn config_shown(&self, shown: impl FnOnce(&Path) -> String) -> Result<Config> {
         let (path, must_exist) = match self
             .global
             .config
@@ -246,7 +259,7 @@ impl<'args> Context<'args> {
             )
             .caused_by(error)
             .hint("it decides what programs may do: only you or root may be able to write it")),
-            Ok(text) => Config::parse(&text, &path.display().to_string()),
+            Ok(text) => Config::parse(&text, &shown(&path)),
         }
     }
 }

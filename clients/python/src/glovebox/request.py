@@ -19,7 +19,7 @@ class Options(TypedDict, total=False):
     #: Relative to `/workspace/work`, or absolute below `/workspace`.
     cwd: str
     env: Mapping[str, str]
-    stdin: str
+    stdin: Union[str, bytes]
     #: Files below `/workspace/inputs`, by their path there.
     inputs: Mapping[str, Union[str, bytes]]
     #: Seconds, or text such as `30s`.
@@ -98,6 +98,9 @@ def body(program: Mapping[str, Any], options: Options) -> dict[str, Any]:
         **_some(given, _TOP),
         "exec": {**program, **_some(given, _EXEC)},
     }
+    stdin = given.get("stdin")
+    if isinstance(stdin, bytes):
+        request["exec"]["stdin"] = {"base64": base64.b64encode(stdin).decode("ascii")}
     if policy:
         request["policy_overrides"] = policy
     if ids:

@@ -22,7 +22,7 @@ pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<Exit> {
     check_exposure(args)?;
     let context = Context::new(global);
     let place = context.place()?;
-    let config = context.config()?;
+    let config = context.config_of_server()?;
     let state = place.state_dir()?;
     // Before anything that might start a thread.
     let spawner = Spawner::fork().map_err(|error| {

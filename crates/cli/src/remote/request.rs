@@ -41,7 +41,14 @@ struct Spec {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     env: BTreeMap<EnvKey, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stdin: Option<String>,
+    stdin: Option<Stdin>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Stdin {
+    Text(String),
+    Bytes { base64: String },
 }
 
 #[derive(Debug, Serialize)]
@@ -115,11 +122,11 @@ impl ExecRequest {
             let value = text(&format!("the environment variable `{}`", it.key), &it.value)?;
             Ok((it.key, value))
         });
-        let stdin = stdin.map(|bytes| {
-            String::from_utf8(bytes).map_err(|_| {
-                not_text("standard input")
-                    .hint("send it as a file: `--input FILE`, which is at /workspace/inputs inside")
-            })
+        let stdin = stdin.map(|bytes| match String::from_utf8(bytes) {
+            Ok(text) => Stdin::Text(text),
+            Err(bytes) => Stdin::Bytes {
+                base64: STANDARD.encode(bytes.as_bytes()),
+            },
         });
         let (kind, command, args) = program(&call.program)?;
         Ok(Self {
@@ -134,7 +141,7 @@ impl ExecRequest {
                     .map(|it| text("the working directory", &it))
                     .transpose()?,
                 env: env.collect::<Result<_>>()?,
-                stdin: stdin.transpose()?,
+                stdin,
             },
             inputs: call.inputs.into_iter().map(file).collect::<Result<_>>()?,
             policy_overrides: overrides(call.overrides),
@@ -288,8 +295,9 @@ mod tests {
             hints.contains("--project") && hints.contains("--scratch"),
             "{hints}"
         );
-        let error = ExecRequest::new(call(), Some(vec![0xff])).unwrap_err();
-        assert!(error.hints[0].contains("--input"), "{error}");
+        let request = ExecRequest::new(call(), Some(vec![0xff])).unwrap();
+        let request = serde_json::to_value(request).unwrap();
+        assert_eq!(request["exec"]["stdin"], json!({"base64": "/w=="}));
         let mut odd = call();
         odd.env[0].value = bytes(b"\xff");
         assert!(ExecRequest::new(odd, None).is_err());

@@ -25,6 +25,8 @@ use crate::stage;
 pub struct Submission {
     pub call: Call,
     pub stdin: Option<Vec<u8>>,
+    /// Why it is refused whatever policy says; it is recorded all the same.
+    pub objection: Option<Error>,
     pub key: Option<RequestKey>,
 }
 
@@ -58,13 +60,18 @@ impl Dispatcher {
                 return self.replayed(&submission.call, &id);
             }
         }
-        let Submission { call, stdin, key } = submission;
+        let Submission {
+            call,
+            stdin,
+            objection,
+            key,
+        } = submission;
         let account = Account {
             space: call.ids.space_id.clone(),
             user: call.ids.user_id.clone(),
         };
         let (project, draft, plan) = self.engine.receive(call.clone())?;
-        let plan = match plan {
+        let plan = match objection.map_or(plan, Err) {
             Ok(plan) => plan,
             Err(error) => return self.refused(&call, &draft, error, key.as_ref()),
         };

@@ -57,12 +57,13 @@ impl Authenticator {
             .filter(|_| given.next().is_none())
             .and_then(|text| text.strip_prefix("Bearer "))
             .and_then(Secret::parse);
-        let token = match secret {
-            Some(secret) => self.check(app, &secret).await?.map(|token| (token, secret)),
-            None => None,
+        // What is not even shaped like a token guesses nothing, and costs nothing to refuse.
+        let Some(secret) = secret else {
+            app.metrics().auth_failed();
+            return Err(unauthenticated());
         };
-        match token {
-            Some((token, secret)) => {
+        match self.check(app, &secret).await? {
+            Some(token) => {
                 let seed = self
                     .key
                     .derive("seed of a caller", &[secret.reveal().as_bytes()]);

@@ -196,6 +196,7 @@ async fn probe(app: &App, caller: &Caller) -> Answer<Exec> {
     let submission = Submission {
         call,
         stdin: None,
+        objection: None,
         key: None,
     };
     let submitted = app

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::auth::ReadsPolicy;
 use crate::body::Json;
-use crate::failure::{Answer, Failure};
+use crate::failure::Answer;
 use crate::wire::ExecRequest;
 
 /// What policy would decide about an exec.
@@ -89,15 +89,12 @@ pub(super) async fn explain(
     ReadsPolicy(caller): ReadsPolicy,
     Json { value, .. }: Json<ExecRequest>,
 ) -> Answer<Answered<Explanation>> {
-    let order = match value.order(&caller) {
-        Ok(order) => order,
-        // Refused before policy was asked: that is an explanation too.
-        Err(Failure(error)) if error.code == Code::PolicyDenied => {
-            let explanation = glovebox_policy::Explanation::of(Err(&error));
-            return Ok(Answered(explanation.into()));
-        }
-        Err(failure) => return Err(failure),
-    };
+    let order = value.order(&caller)?;
+    // Refused before policy is asked: that is an explanation too.
+    if let Some(error) = order.objection {
+        let explanation = glovebox_policy::Explanation::of(Err(&error));
+        return Ok(Answered(explanation.into()));
+    }
     let explained = app.ask("explain", move |dispatcher| {
         Ok(dispatcher.explain(order.call))
     });

@@ -64,11 +64,12 @@ pub(super) async fn take_on(
 ) -> Answer<Taken> {
     let Json { value, mutation } = request;
     let wait = value.wait;
-    let key = key(caller, &mutation, value.request_id.clone())?;
+    let key = key(caller, &mutation, value.request_id.clone());
     let order = value.order(caller)?;
     let submission = Submission {
         call: order.call,
         stdin: order.stdin,
+        objection: order.objection,
         key,
     };
     let submitted = app
@@ -103,25 +104,13 @@ fn denied(exec: Exec) -> Failure {
     }
 }
 
-/// The header and the body's `request_id` are two names of one thing.
-fn key(
-    caller: &Caller,
-    mutation: &Mutation,
-    request_id: Option<String>,
-) -> Answer<Option<RequestKey>> {
-    let header = request_key(caller, mutation);
-    match (header, request_id) {
-        (Some(header), Some(body)) if header.key != body => Err(Failure::new(
-            Code::Conflict,
-            "`request_id` and `Idempotency-Key` are not the same",
-        )
-        .hint("send one of the two")),
-        (Some(header), _) => Ok(Some(header)),
-        (None, Some(body)) => Ok(Some(RequestKey {
+/// The body's `request_id` is another name of the header, which counts when both are there.
+fn key(caller: &Caller, mutation: &Mutation, request_id: Option<String>) -> Option<RequestKey> {
+    request_key(caller, mutation).or_else(|| {
+        Some(RequestKey {
             caller: caller.token().token_id.to_string(),
-            key: body,
+            key: request_id?,
             fingerprint: mutation.fingerprint,
-        })),
-        (None, None) => Ok(None),
-    }
+        })
+    })
 }

@@ -1,6 +1,6 @@
 //! From a request to the engine's call.
 
-use glovebox_model::{Call, Code, Correlation, ProjectId, WorkspaceRef};
+use glovebox_model::{Call, Code, Correlation, Error, ProjectId, Role, Token, WorkspaceRef};
 
 use super::exec::{ExecRequest, TaskRef};
 use super::{Id, input};
@@ -12,6 +12,8 @@ use crate::failure::{Answer, Failure};
 pub(crate) struct Order {
     pub(crate) call: Call,
     pub(crate) stdin: Option<Vec<u8>>,
+    /// Why it is refused before policy is asked.
+    pub(crate) objection: Option<Error>,
 }
 
 impl ExecRequest {
@@ -33,6 +35,7 @@ impl ExecRequest {
         Ok(Order {
             call,
             stdin: asked.stdin,
+            objection: asked.objection.map(|failure| *failure.0),
         })
     }
 }
@@ -54,10 +57,17 @@ impl TaskRef {
             turn_id: text(self.turn_id),
             task_id: text(self.task_id),
             workflow_id: text(self.workflow_id),
-            agent_id: bound("agent_id", token.agent_id.as_ref(), text(self.agent_id))?,
+            agent_id: agent(token, text(self.agent_id))?,
             session_id: text(self.session_id),
         })
     }
+}
+
+/// An agent that does not name itself goes by its token's name: it has a budget all the same.
+fn agent(token: &Token, asked: Option<String>) -> Answer<Option<String>> {
+    let named = bound("agent_id", token.agent_id.as_ref(), asked)?;
+    let own = || (token.role == Role::Agent).then(|| token.name.to_string());
+    Ok(named.or_else(own))
 }
 
 /// Who is bound to an id speaks for that one alone.

@@ -42,7 +42,7 @@ pub(crate) struct ExecRequest {
     pub(crate) wait: bool,
     #[serde(default)]
     pub(super) on_exceed: OnExceed,
-    /// Another place for the header `Idempotency-Key`.
+    /// Another place for the header `Idempotency-Key`, which counts when both are there.
     #[schema(pattern = "^[!-~]+$", min_length = 1, max_length = 255)]
     pub(crate) request_id: Option<String>,
 }

@@ -40,7 +40,7 @@ impl InputFile {
     fn input(self) -> Answer<Input> {
         let (path, content) = match self {
             Self::Text(file) => (file.path, file.content.into_bytes()),
-            Self::Bytes(file) => (file.path, decode(&file.content_base64)?),
+            Self::Bytes(file) => (file.path, decode("content_base64", &file.content_base64)?),
         };
         Ok(Input {
             path: bytes(&path.0.replace('\\', "/"))?,
@@ -49,12 +49,12 @@ impl InputFile {
     }
 }
 
-fn decode(text: &str) -> Answer<Vec<u8>> {
+pub(super) fn decode(field: &str, text: &str) -> Answer<Vec<u8>> {
     // The last digit may carry bits that mean nothing, as the pattern allows.
     let config = GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true);
     GeneralPurpose::new(&STANDARD, config)
         .decode(text)
-        .map_err(|error| Failure::invalid(format!("`content_base64`: {error}")))
+        .map_err(|error| Failure::invalid(format!("`{field}`: {error}")))
 }
 
 /// All of them, none in the place of another.

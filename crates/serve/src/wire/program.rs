@@ -7,6 +7,7 @@ use glovebox_model::{ByteString, Code, EnvKey, EnvVar, Program};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
+use super::input::decode;
 use super::{Free, GuestDir, Plain};
 use crate::failure::{Answer, Failure};
 
@@ -34,7 +35,31 @@ pub(crate) struct ExecSpec {
     #[serde(default)]
     env: BTreeMap<EnvKey, Free>,
     /// What the program reads from its standard input.
-    stdin: Option<String>,
+    stdin: Option<Stdin>,
+}
+
+/// As text, or any bytes as base64.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum Stdin {
+    Text(String),
+    Bytes(StdinBytes),
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StdinBytes {
+    #[schema(pattern = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$")]
+    base64: String,
+}
+
+impl Stdin {
+    fn bytes(self) -> Answer<Vec<u8>> {
+        match self {
+            Self::Text(text) => Ok(text.into_bytes()),
+            Self::Bytes(bytes) => decode("stdin.base64", &bytes.base64),
+        }
+    }
 }
 
 /// The same in the engine's words.
@@ -44,6 +69,8 @@ pub(super) struct Asked {
     pub(super) cwd: Option<ByteString>,
     pub(super) env: Vec<EnvVar>,
     pub(super) stdin: Option<Vec<u8>>,
+    /// It has not the shape of its kind.
+    pub(super) objection: Option<Failure>,
 }
 
 impl ExecSpec {
@@ -54,43 +81,38 @@ impl ExecSpec {
                 value: bytes(&value.0)?,
             })
         });
+        let (program, objection) = program(self.kind, &self.command.0, self.args)?;
         Ok(Asked {
             env: env.collect::<Answer<_>>()?,
             cwd: self.cwd.map(|dir| bytes(&dir.0)).transpose()?,
-            stdin: self.stdin.map(String::into_bytes),
-            program: program(self.kind, &self.command.0, self.args)?,
+            stdin: self.stdin.map(Stdin::bytes).transpose()?,
+            program,
+            objection,
         })
     }
 }
 
-fn program(kind: Kind, command: &str, args: Vec<ByteString>) -> Answer<Program> {
+/// What is to run, and what is to be said against it.
+fn program(kind: Kind, command: &str, args: Vec<ByteString>) -> Answer<(Program, Option<Failure>)> {
     let words: Vec<&[u8]> = args.iter().map(ByteString::as_bytes).collect();
-    match (kind, command, words.as_slice()) {
-        (Kind::Argv, command, _) => Ok(Program::Argv {
-            command: bytes(command)?,
-            args,
-        }),
-        (Kind::Shell, "bash", [b"-lc", _]) => Ok(Program::Shell { script: last(args) }),
-        (Kind::Python, "python" | "python3", [b"-c", _]) => {
-            Ok(Program::Python { code: last(args) })
-        }
-        (Kind::Python, "python" | "python3", [b"-u", b"-c", _]) => python(args),
+    let program = match (kind, command, words.as_slice()) {
+        (Kind::Argv, command, _) => argv(command, args)?,
+        (Kind::Shell, "bash", [b"-lc", _]) => Program::Shell { script: last(args) },
+        (Kind::Python, "python" | "python3", [b"-c", _]) => Program::Python { code: last(args) },
+        (Kind::Python, "python" | "python3", [b"-u", b"-c", _]) => argv("python3", args)?,
         (Kind::Python, "python" | "python3", [file] | [b"-u", file]) if is_input(file) => {
-            python(args)
+            argv("python3", args)?
         }
-        (Kind::Javascript, "node", [b"-e", _]) => Ok(Program::Javascript { code: last(args) }),
-        (Kind::Shell, _, _) => Err(shape("shell", "`bash` with `[\"-lc\", script]`")),
-        (Kind::Python, _, _) => Err(shape(
-            "python",
-            "`python` with `[\"-c\", code]` or a file below `/workspace/inputs/`",
-        )),
-        (Kind::Javascript, _, _) => Err(shape("javascript", "`node` with `[\"-e\", code]`")),
-    }
+        (Kind::Javascript, "node", [b"-e", _]) => Program::Javascript { code: last(args) },
+        // Recorded as what it would have been, and refused.
+        (kind, command, _) => return Ok((argv(command, args)?, Some(shape(kind)))),
+    };
+    Ok((program, None))
 }
 
-fn python(args: Vec<ByteString>) -> Answer<Program> {
+fn argv(command: &str, args: Vec<ByteString>) -> Answer<Program> {
     Ok(Program::Argv {
-        command: bytes("python3")?,
+        command: bytes(command)?,
         args,
     })
 }
@@ -110,7 +132,16 @@ pub(super) fn bytes(text: &str) -> Answer<ByteString> {
     ByteString::try_from(text).map_err(|why| Failure::invalid(format!("a text {why}")))
 }
 
-fn shape(kind: &str, wanted: &str) -> Failure {
+fn shape(kind: Kind) -> Failure {
+    let (kind, wanted) = match kind {
+        Kind::Argv => ("argv", "anything"),
+        Kind::Shell => ("shell", "`bash` with `[\"-lc\", script]`"),
+        Kind::Python => (
+            "python",
+            "`python` with `[\"-c\", code]` or a file below `/workspace/inputs/`",
+        ),
+        Kind::Javascript => ("javascript", "`node` with `[\"-e\", code]`"),
+    };
     let message = format!("an exec of kind `{kind}` is {wanted}");
     Failure::new(Code::PolicyDenied, message).hint("use `kind: argv` for any other command")
 }
@@ -124,7 +155,10 @@ mod tests {
             .iter()
             .map(|it| ByteString::try_from(*it).unwrap())
             .collect();
-        program(kind, command, args).map_err(|failure| failure.0.code)
+        match program(kind, command, args) {
+            Ok((program, None)) => Ok(program),
+            Ok((_, Some(failure))) | Err(failure) => Err(failure.0.code),
+        }
     }
 
     #[test]
