@@ -407,7 +407,6 @@ fn output_and_artifacts_are_read_back() {
         "missing",
         "../../../../token",
         "..%2f..%2f..%2f..%2ftoken",
-        "d/../d/page.html",
     ] {
         let answer = client.get(&route(&format!("artifacts/{path}")));
         assert_eq!(answer.status, 404, "{path}: {}", answer.text());

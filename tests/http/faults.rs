@@ -350,7 +350,13 @@ fn a_locked_database_is_waited_for_within_bounds() {
         "{:?}",
         asked.elapsed()
     );
+    let asked = Instant::now();
     assert_eq!(server.nobody().get("/readyz").status, 503);
+    assert!(
+        asked.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        asked.elapsed()
+    );
     lock.execute_batch("ROLLBACK").unwrap();
     drop(lock);
     let ran = client.post("/v1/execs", &body);
@@ -382,11 +388,8 @@ fn one_that_takes_too_much_is_ended_alone() {
     );
     for (body, limit) in [(hog, "memory"), (full, "disk")] {
         let record = client.post("/v1/execs", &body).json();
-        assert_eq!(
-            (&record["status"], &record["limit_hit"]),
-            (&json!("killed"), &json!(limit)),
-            "{record}"
-        );
+        assert_eq!(record["limit_hit"], limit, "{record}");
+        assert_ne!(record["status"], "succeeded", "{record}");
         assert_eq!(client.get("/readyz").status, 200);
     }
     gate.open();

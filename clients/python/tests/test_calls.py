@@ -226,7 +226,7 @@ def test_the_workspace_itself_is_listed_by_a_name_that_arrives(
     server.on("GET", "/v1/workspaces/demo/files/.", httpx.Response(200, json={"entries": entries}))
     server.on("GET", "/v1/workspaces/demo/files/d", httpx.Response(200, json={"truncated": True}))
     assert [it.name for it in client.workspaces.files("demo").entries] == ["a"]
-    assert server.seen[0].url.raw_path == b"/v1/workspaces/demo/files/%2E"
+    assert server.seen[0].url.raw_path == b"/v1/workspaces/demo/files"
     assert client.workspaces.files("demo", "d").truncated
 
 

@@ -72,6 +72,7 @@ METHODS: Mapping[str, Callable[[Any], Any]] = {
     "GET /v1/workspaces": lambda it: next(it.workspaces.list(page_size=1)),
     "GET /v1/workspaces/{}": lambda it: it.workspaces.get("p"),
     "DELETE /v1/workspaces/{}": lambda it: it.workspaces.delete("p"),
+    "GET /v1/workspaces/{}/files": lambda it: it.workspaces.files("p"),
     "GET /v1/workspaces/{}/files/{}": lambda it: it.workspaces.read("p", "f"),
     "PUT /v1/workspaces/{}/files/{}": lambda it: it.workspaces.write("p", "f", b"x"),
     "DELETE /v1/workspaces/{}/files/{}": lambda it: it.workspaces.remove("p", "f"),

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use glovebox_engine::Dispatcher;
 use glovebox_model::{Code, Error, Result, Stage};
 use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 
 use crate::auth::Authenticator;
 use crate::body::Room;
@@ -19,6 +20,8 @@ use crate::options::Times;
 const SUBMISSIONS: usize = 64;
 
 const PULSE: Duration = Duration::from_secs(1);
+/// A store that takes longer is not well: whoever asks if we are ready does not wait for it.
+const PULSE_WITHIN: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone)]
 pub(crate) struct App(Arc<Parts>);
@@ -32,8 +35,16 @@ struct Parts {
     room: Room,
     times: Times,
     submissions: Semaphore,
-    /// What the store said last, and when.
-    pulse: tokio::sync::Mutex<Option<(Instant, bool)>>,
+    pulse: tokio::sync::Mutex<Pulse>,
+}
+
+/// How the store is.
+#[derive(Debug, Default)]
+struct Pulse {
+    /// What it said last, and when.
+    known: Option<(Instant, bool)>,
+    /// What it was asked and has not answered: it is not asked a second time meanwhile.
+    asked: Option<JoinHandle<bool>>,
 }
 
 impl App {
@@ -106,16 +117,25 @@ impl App {
     /// Whether the store can be written. Everybody may ask, so it is found out once a second.
     pub(crate) async fn store_answers(&self) -> bool {
         let mut pulse = self.0.pulse.lock().await;
-        match *pulse {
-            Some((since, well)) if since.elapsed() < PULSE => well,
-            _ => {
-                let asked = self
-                    .ask("ping", |dispatcher| dispatcher.store()?.ping())
-                    .await;
-                *pulse = Some((Instant::now(), asked.is_ok()));
-                asked.is_ok()
-            }
+        if let Some((_, well)) = pulse.known.filter(|(since, _)| since.elapsed() < PULSE) {
+            return well;
         }
+        let mut asked = pulse.asked.take().unwrap_or_else(|| {
+            let app = self.clone();
+            tokio::spawn(async move {
+                let asked = app.ask("ping", |dispatcher| dispatcher.store()?.ping());
+                asked.await.is_ok()
+            })
+        });
+        let well = match tokio::time::timeout(PULSE_WITHIN, &mut asked).await {
+            Ok(answer) => answer.unwrap_or(false),
+            Err(_) => {
+                pulse.asked = Some(asked);
+                false
+            }
+        };
+        pulse.known = Some((Instant::now(), well));
+        well
     }
 
     /// The same for new work, of which only so much is taken on at once.

@@ -60,7 +60,27 @@ fn complete(mut document: Value) -> Value {
         document["paths"][path.replace("{*", "{")] = methods;
     }
     widen(&mut document);
+    describe_bytes(&mut document["paths"]);
     document
+}
+
+/// Bytes are bytes, not lists of numbers; and none at all are an empty file.
+fn describe_bytes(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(raw) = fields.get_mut("application/octet-stream") {
+                raw["schema"] = json!({"type": "string", "format": "binary"});
+            }
+            if let Some(body) = fields.get_mut("requestBody")
+                && body["content"].get("application/octet-stream").is_some()
+            {
+                body["required"] = json!(false);
+            }
+            fields.values_mut().for_each(describe_bytes);
+        }
+        Value::Array(items) => items.iter_mut().for_each(describe_bytes),
+        _ => {}
+    }
 }
 
 /// Numbers that cannot be negative go beyond what `int32` holds.

@@ -215,9 +215,8 @@ def _file(project_id: str, path: Text) -> str:
 
 
 def list_files(project_id: str, path: Text) -> Call[Listing]:
-    # `.` is the workspace itself; as it stands, what sends the request would take it away.
-    where = _names(path) if path else "%2E"
-    return _get(f"/v1/workspaces/{_name(project_id)}/files/{where}", _of(Listing))
+    root = f"/v1/workspaces/{_name(project_id)}/files"
+    return _get(_file(project_id, path) if path else root, _of(Listing))
 
 
 def read_file(project_id: str, path: Text) -> Call[bytes]:

@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
@@ -95,8 +95,13 @@ fn internal() -> Error {
 }
 
 fn read(path: &Path) -> std::io::Result<[u8; KEY]> {
+    let mut file = File::open(path)?;
+    if file.metadata()?.mode() & 0o077 != 0 {
+        let why = "others than its owner may use it: `chmod 600` it";
+        return Err(std::io::Error::other(why));
+    }
     let mut key = [0; KEY];
-    File::open(path)?.read_exact(&mut key)?;
+    file.read_exact(&mut key)?;
     Ok(key)
 }
 

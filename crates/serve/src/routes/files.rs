@@ -69,6 +69,22 @@ enum Found {
     Directory(Listing),
 }
 
+/// List a workspace
+///
+/// What is in its topmost directory.
+#[utoipa::path(
+    get, path = "/v1/workspaces/{project}/files", operation_id = "list_files", tag = "workspaces",
+    params(("project" = String, Path, description = "The project's id.")),
+    responses((status = 200, description = "Its entries.", body = Listing)),
+)]
+pub(super) async fn root(
+    State(app): State<App>,
+    caller: ReadsFiles,
+    Path(name): Path<String>,
+) -> Answer<Response> {
+    get(State(app), caller, Path((name, ".".to_owned()))).await
+}
+
 /// Get a file
 ///
 /// Its bytes, or what is in it when it is a directory; `.` is the workspace itself.

@@ -58,6 +58,7 @@ pub(crate) fn all() -> OpenApiRouter<App> {
         .routes(routes!(policy::explain))
         .routes(routes!(workspaces::list))
         .routes(routes!(workspaces::get, workspaces::remove))
+        .routes(routes!(files::root))
         .routes(routes!(files::get, files::put, files::remove))
         .routes(routes!(audit::query))
         .routes(routes!(audit::verify))

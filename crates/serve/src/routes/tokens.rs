@@ -220,6 +220,8 @@ async fn visible(app: &App, caller: &Caller, id: &str) -> Answer<Token> {
 }
 
 /// Get a token
+///
+/// One that was revoked is gone; `GET /v1/tokens?all=true` still lists it.
 #[utoipa::path(
     get, path = "/v1/tokens/{id}", operation_id = "get_token", tag = "tokens",
     params(("id" = String, Path, description = "The token's id.")),
@@ -230,7 +232,11 @@ pub(super) async fn get(
     ReadsTokens(caller): ReadsTokens,
     Path(id): Path<String>,
 ) -> Answer<Answered<Token>> {
-    visible(&app, &caller, &id).await.map(Answered)
+    let token = visible(&app, &caller, &id).await?;
+    match token.revoked_at {
+        None => Ok(Answered(token)),
+        Some(_) => Err(unknown()),
+    }
 }
 
 /// Revoke a token
