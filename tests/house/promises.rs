@@ -48,6 +48,10 @@ fn sources_of(binary: &str) -> Vec<PathBuf> {
 }
 
 fn exists(test: &str) -> bool {
+    if test.starts_with("scripts/") {
+        let is_a_step = read("scripts/test").contains(&format!("./{test} "));
+        return is_a_step && repository().join(test).is_file();
+    }
     let Some((binary, path)) = test.split_once("::") else {
         return false;
     };

@@ -223,7 +223,7 @@ def test_the_workspace_itself_is_listed_by_a_name_that_arrives(
     client: Any, server: Server
 ) -> None:
     entries = [{"name": "a", "type": "file", "size": 1}]
-    server.on("GET", "/v1/workspaces/demo/files/.", httpx.Response(200, json={"entries": entries}))
+    server.on("GET", "/v1/workspaces/demo/files", httpx.Response(200, json={"entries": entries}))
     server.on("GET", "/v1/workspaces/demo/files/d", httpx.Response(200, json={"truncated": True}))
     assert [it.name for it in client.workspaces.files("demo").entries] == ["a"]
     assert server.seen[0].url.raw_path == b"/v1/workspaces/demo/files"

@@ -229,3 +229,83 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
         self.inner.is_write_vectored()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+
+    const SHORT: Duration = Duration::from_millis(50);
+
+    fn pair(times: Times) -> (Guarded<DuplexStream>, DuplexStream, Arc<Phase>) {
+        let (ours, theirs) = duplex(1 << 10);
+        let phase = Arc::new(Phase::default());
+        (Guarded::new(ours, Arc::clone(&phase), times), theirs, phase)
+    }
+
+    fn hasty() -> Times {
+        Times {
+            head: SHORT,
+            idle: SHORT,
+            write: SHORT,
+            ..Times::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_nothing_is_cut() {
+        let (mut guarded, theirs, _) = pair(hasty());
+        let written = guarded.write_all(&[0; 4 << 10]).await;
+        assert_eq!(written.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        drop(theirs);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_its_time_is_not() {
+        let (mut guarded, mut theirs, _) = pair(Times {
+            write: SHORT * 8,
+            ..hasty()
+        });
+        let reader = tokio::spawn(async move {
+            let (mut piece, mut count) = ([0; 512], 0);
+            // Longer in all than the whole limit, each time far less.
+            while count < 8 << 10 {
+                tokio::time::sleep(SHORT).await;
+                count += theirs.read(&mut piece).await.unwrap();
+            }
+        });
+        guarded.write_all(&[0; 8 << 10]).await.unwrap();
+        reader.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_head_that_drips_is_cut_however_often_it_drips() {
+        let (mut guarded, mut theirs, _) = pair(Times {
+            head: SHORT * 8,
+            ..hasty()
+        });
+        let dripping = tokio::spawn(async move {
+            while theirs.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(SHORT / 10).await;
+            }
+        });
+        let mut all = Vec::new();
+        let read = guarded.read_to_end(&mut all).await;
+        assert_eq!(read.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!(all.len() > 1, "{} bytes", all.len());
+        drop(guarded);
+        dripping.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn silence_is_cut_unless_somebody_waits_for_an_answer() {
+        let (mut guarded, theirs, phase) = pair(hasty());
+        let answering = phase.answer();
+        let waited = tokio::time::timeout(SHORT * 4, guarded.read_u8()).await;
+        assert!(waited.is_err(), "cut while it is answered: {waited:?}");
+        drop(answering);
+        let read = guarded.read_u8().await;
+        assert_eq!(read.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        drop(theirs);
+    }
+}
