@@ -220,12 +220,13 @@ impl Engine {
     fn walk(
         &self,
         seat: Seat,
-        plan: Plan,
+        mut plan: Plan,
         project: Project,
         settings: &ToolchainSettings,
         io: Io<'_>,
     ) -> Result<Exec> {
         let standing = self.prepare(seat, &plan, project, settings)?;
+        plan.begin();
         // The sandbox is being built while the intent is written; nothing starts before it is.
         stage::reached("build");
         let opened = self

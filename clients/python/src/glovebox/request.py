@@ -100,7 +100,8 @@ def body(program: Mapping[str, Any], options: Options) -> dict[str, Any]:
     }
     stdin = given.get("stdin")
     if isinstance(stdin, bytes):
-        request["exec"]["stdin"] = {"base64": base64.b64encode(stdin).decode("ascii")}
+        del request["exec"]["stdin"]
+        request["exec"]["stdin_base64"] = base64.b64encode(stdin).decode("ascii")
     if policy:
         request["policy_overrides"] = policy
     if ids:

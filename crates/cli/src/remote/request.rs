@@ -41,14 +41,9 @@ struct Spec {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     env: BTreeMap<EnvKey, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stdin: Option<Stdin>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum Stdin {
-    Text(String),
-    Bytes { base64: String },
+    stdin: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stdin_base64: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -122,12 +117,11 @@ impl ExecRequest {
             let value = text(&format!("the environment variable `{}`", it.key), &it.value)?;
             Ok((it.key, value))
         });
-        let stdin = stdin.map(|bytes| match String::from_utf8(bytes) {
-            Ok(text) => Stdin::Text(text),
-            Err(bytes) => Stdin::Bytes {
-                base64: STANDARD.encode(bytes.as_bytes()),
-            },
-        });
+        let (stdin, stdin_base64) = match stdin.map(String::from_utf8) {
+            Some(Ok(text)) => (Some(text), None),
+            Some(Err(bytes)) => (None, Some(STANDARD.encode(bytes.as_bytes()))),
+            None => (None, None),
+        };
         let (kind, command, args) = program(&call.program)?;
         Ok(Self {
             project_id,
@@ -142,6 +136,7 @@ impl ExecRequest {
                     .transpose()?,
                 env: env.collect::<Result<_>>()?,
                 stdin,
+                stdin_base64,
             },
             inputs: call.inputs.into_iter().map(file).collect::<Result<_>>()?,
             policy_overrides: overrides(call.overrides),
@@ -297,7 +292,7 @@ mod tests {
         );
         let request = ExecRequest::new(call(), Some(vec![0xff])).unwrap();
         let request = serde_json::to_value(request).unwrap();
-        assert_eq!(request["exec"]["stdin"], json!({"base64": "/w=="}));
+        assert_eq!(request["exec"]["stdin_base64"], "/w==");
         let mut odd = call();
         odd.env[0].value = bytes(b"\xff");
         assert!(ExecRequest::new(odd, None).is_err());

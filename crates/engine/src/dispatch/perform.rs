@@ -92,7 +92,7 @@ impl Dispatcher {
 
     fn perform(self: &Arc<Self>, waiting: Waiting) {
         let Waiting {
-            plan,
+            mut plan,
             project,
             live,
             cancel,
@@ -109,6 +109,9 @@ impl Dispatcher {
         let _place = Place(self, &live);
         let prepared = stage::span("admit").in_scope(|| self.build(&plan, project));
         stage::reached("build");
+        if let Start::Queued(_) = start {
+            plan.begin();
+        }
         let Some(entry) = self.begun(start, &plan, &live) else {
             if let Ok(standing) = prepared {
                 standing.discard();
@@ -304,6 +307,7 @@ impl Drop for Place<'_> {
 
 pub(super) fn failed(mut record: Exec, error: Error) -> Exec {
     record.status = Status::Error;
+    record.started_at = None;
     record.ended_at = Some(Timestamp::now());
     record.error = Some(error.of_exec(record.exec_id.clone()));
     record

@@ -107,12 +107,11 @@ impl Dispatcher {
     /// The sandbox is built while the row is written; it starts when the row is there.
     fn start_now(
         self: &Arc<Self>,
-        candidate: Candidate,
+        mut candidate: Candidate,
         key: Option<&RequestKey>,
     ) -> Result<Result<Exec, ExecId>> {
-        let mut record = candidate.plan.record().clone();
-        // Not known before it starts.
-        record.started_at = None;
+        candidate.plan.begin();
+        let record = candidate.plan.record().clone();
         let live = Arc::clone(&candidate.live);
         let (told, start) = mpsc::sync_channel(1);
         let waiting = candidate.waiting(Start::Told(start));

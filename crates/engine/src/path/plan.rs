@@ -2,6 +2,7 @@
 
 use glovebox_model::{BackendName, Exec, Result, SandboxId};
 use glovebox_policy::Assessed;
+use jiff::Timestamp;
 
 use super::draft::{Draft, random};
 use super::obtain::Approved;
@@ -36,6 +37,11 @@ impl Plan {
 
     pub(crate) fn record(&self) -> &Exec {
         &self.record
+    }
+
+    /// From now on it counts as running; when its program really started is known at its end.
+    pub(crate) fn begin(&mut self) {
+        self.record.started_at = Some(Timestamp::now());
     }
 
     pub(super) fn into_parts(self) -> (Approved, Exec) {

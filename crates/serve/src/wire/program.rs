@@ -35,31 +35,10 @@ pub(crate) struct ExecSpec {
     #[serde(default)]
     env: BTreeMap<EnvKey, Free>,
     /// What the program reads from its standard input.
-    stdin: Option<Stdin>,
-}
-
-/// As text, or any bytes as base64.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(untagged)]
-pub(crate) enum Stdin {
-    Text(String),
-    Bytes(StdinBytes),
-}
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct StdinBytes {
+    stdin: Option<String>,
+    /// The same for any bytes; send one of the two.
     #[schema(pattern = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$")]
-    base64: String,
-}
-
-impl Stdin {
-    fn bytes(self) -> Answer<Vec<u8>> {
-        match self {
-            Self::Text(text) => Ok(text.into_bytes()),
-            Self::Bytes(bytes) => decode("stdin.base64", &bytes.base64),
-        }
-    }
+    stdin_base64: Option<String>,
 }
 
 /// The same in the engine's words.
@@ -85,10 +64,23 @@ impl ExecSpec {
         Ok(Asked {
             env: env.collect::<Answer<_>>()?,
             cwd: self.cwd.map(|dir| bytes(&dir.0)).transpose()?,
-            stdin: self.stdin.map(Stdin::bytes).transpose()?,
+            stdin: stdin(self.stdin, self.stdin_base64)?,
             program,
             objection,
         })
+    }
+}
+
+fn stdin(text: Option<String>, base64: Option<String>) -> Answer<Option<Vec<u8>>> {
+    match (text, base64) {
+        (Some(_), Some(_)) => Err(Failure::new(
+            Code::Conflict,
+            "`stdin` and `stdin_base64` are both there",
+        )
+        .hint("send one of the two")),
+        (Some(text), None) => Ok(Some(text.into_bytes())),
+        (None, Some(base64)) => decode("stdin_base64", &base64).map(Some),
+        (None, None) => Ok(None),
     }
 }
 
