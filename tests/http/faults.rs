@@ -97,7 +97,8 @@ fn a_full_disk_refuses_new_work_and_loses_nothing() {
     );
     fs::remove_file(work.join("stop")).unwrap();
     // They have ended; that they have cannot be written yet.
-    thread::sleep(Duration::from_millis(300));
+    let over = || support::processes_with("seq 1 20000").is_empty();
+    assert!(wait_until(SOON, over), "they do not end");
     disk.fill();
 
     fs::remove_file(ballast).unwrap();
@@ -402,6 +403,17 @@ fn one_that_takes_too_much_is_ended_alone() {
     trial.end();
 }
 
+/// The record as it lies in the state directory.
+fn beside(trial: &Trial, id: &str) -> Value {
+    let output = Command::new(support::glovebox())
+        .arg("--state-dir")
+        .arg(trial.state())
+        .args(["show", "--json", id])
+        .output()
+        .unwrap();
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+}
+
 /// Time that a process has had of the processors, in hundredths of a second.
 fn ticks(pid: u32) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
@@ -439,6 +451,9 @@ fn without_descriptors_it_rests_and_what_runs_ends() {
     let used = ticks(pid) - before;
     assert!(used < 30, "{used} % of a processor with nothing to do");
     gate.open();
+    // Nobody can ask the server now; what it has written down can be read beside it.
+    let ended = || is_final(&beside(&trial, &held));
+    assert!(wait_until(SOON, ended), "{}", server.said());
     drop(crowd);
     limit("1024");
     let record = client.ended(&held);

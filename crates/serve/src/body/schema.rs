@@ -14,6 +14,17 @@ pub(crate) struct Wrong {
     pub(crate) at: String,
     pub(crate) why: String,
     pub(crate) hint: Option<String>,
+    fault: Fault,
+}
+
+/// How close a wrong value came to a description, the farthest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fault {
+    /// Not even of its type.
+    Type,
+    /// With a field too many or too few.
+    Fields,
+    Content,
 }
 
 type Checked = Result<(), Wrong>;
@@ -32,7 +43,15 @@ fn wrong(at: &str, why: impl Into<String>) -> Checked {
         at: at.to_owned(),
         why: why.into(),
         hint: None,
+        fault: Fault::Content,
     })
+}
+
+impl Wrong {
+    fn of(mut self, fault: Fault) -> Self {
+        self.fault = fault;
+        self
+    }
 }
 
 impl Check<'_> {
@@ -139,7 +158,7 @@ impl Check<'_> {
         let required = schema.get("required").and_then(Value::as_array);
         for name in required.into_iter().flatten().filter_map(Value::as_str) {
             if !fields.contains_key(name) {
-                return wrong(&below(name), "is missing");
+                return wrong(&below(name), "is missing").map_err(|it| it.of(Fault::Fields));
             }
         }
         Ok(())
@@ -180,7 +199,7 @@ fn check_type(at: &str, schema: &Value, value: &Value) -> Checked {
             name => format!("a {name}"),
         })
         .collect();
-    wrong(at, format!("must be {}", named.join(" or ")))
+    wrong(at, format!("must be {}", named.join(" or "))).map_err(|it| it.of(Fault::Type))
 }
 
 fn check_number(at: &str, schema: &Value, number: f64) -> Checked {
@@ -213,7 +232,14 @@ fn check_text(at: &str, schema: &Value, text: &str) -> Checked {
             if text.contains('\0') {
                 return wrong(at, "may not hold a NUL");
             }
-            wrong(at, format!("must match `{pattern}`"))
+            let meant = schema.get("description").and_then(Value::as_str);
+            wrong(at, "does not have the form it must have").map_err(|it| Wrong {
+                hint: Some(match meant {
+                    Some(meant) => format!("{meant} It matches `{pattern}`"),
+                    None => format!("it matches `{pattern}`"),
+                }),
+                ..it
+            })
         }
         Some(_) | None => Ok(()),
     }
@@ -250,6 +276,7 @@ fn not_one_of(at: &str, allowed: &[Value], value: &Value) -> Checked {
         hint: value
             .as_str()
             .and_then(|given| nearest(given, words.into_iter())),
+        fault: Fault::Content,
     })
 }
 
@@ -261,6 +288,7 @@ fn unknown<'n>(at: String, given: &str, names: impl Iterator<Item = &'n String>)
         at,
         why: "is not known".to_owned(),
         hint,
+        fault: Fault::Fields,
     }
 }
 
@@ -276,21 +304,39 @@ fn shown(name: &str) -> String {
     name.chars().take(80).flat_map(char::escape_debug).collect()
 }
 
-/// Of several alternatives that all failed, the one that was meant: not "must be null", and the one
-/// that went deepest.
+/// Of several alternatives that all failed, the one that was meant: the one that the value came
+/// closest to, never "must be null". Where it came close to none, all that it could have been.
 fn most_specific(at: &str, choices: &[Value], tried: Vec<Checked>) -> Wrong {
     let is_null = |choice: &Value| choice.get("type").and_then(Value::as_str) == Some("null");
-    choices
+    let failed: Vec<Wrong> = choices
         .iter()
         .zip(tried)
         .filter(|(choice, _)| !is_null(choice))
         .filter_map(|(_, checked)| checked.err())
-        .max_by_key(|wrong| wrong.at.len())
-        .unwrap_or_else(|| Wrong {
+        .collect();
+    let astray = |it: &&Wrong| it.fault == Fault::Type && it.at == at;
+    if failed.iter().all(|it| astray(&it)) {
+        let types: Vec<&str> = failed
+            .iter()
+            .filter_map(|it| it.why.strip_prefix("must be "))
+            .collect();
+        return Wrong {
             at: at.to_owned(),
-            why: "is of no known form".to_owned(),
+            why: format!("must be {}", types.join(" or ")),
             hint: None,
-        })
+            fault: Fault::Type,
+        };
+    }
+    let closest = failed
+        .iter()
+        .filter(|it| !astray(it))
+        .max_by_key(|it| (it.fault, it.at.len()));
+    closest.cloned().unwrap_or_else(|| Wrong {
+        at: at.to_owned(),
+        why: "is of no known form".to_owned(),
+        hint: None,
+        fault: Fault::Content,
+    })
 }
 
 #[cfg(test)]
@@ -310,6 +356,25 @@ mod tests {
         let found = fails(&schema, &json!({"policy": {"netwrok": "none"}}));
         assert_eq!(found.at, "policy.netwrok");
         assert_eq!(found.hint.unwrap(), "did you mean `network`?");
+    }
+
+    #[test]
+    fn of_several_forms_the_one_that_was_meant_is_explained() {
+        let amount = json!({"anyOf": [
+            {"type": "number"}, {"type": "string", "pattern": "^[0-9]+s$"}, {"type": "null"}]});
+        assert_eq!(
+            fails(&amount, &json!([])).why,
+            "must be a number or a string"
+        );
+        let found = fails(&amount, &json!("5 parsecs"));
+        assert!(found.hint.unwrap().contains("^[0-9]+s$"));
+        let file = |field: &str| {
+            json!({"type": "object", "additionalProperties": false, "required": ["path", field],
+                   "properties": {"path": {"type": "string", "pattern": "^[a-z]+$"}, field: {}}})
+        };
+        let files = json!({"oneOf": [file("content"), file("content_base64")]});
+        let found = fails(&files, &json!({"path": "../x", "content": ""}));
+        assert_eq!(found.at, "path");
     }
 
     /// Every keyword of a schema, and of those inside it.
