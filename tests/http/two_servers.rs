@@ -14,6 +14,9 @@ use support::{Caller, Client, Database, Start, Trial, wait_until};
 /// The lease of a dead server, what another needs to notice, and a loaded machine.
 const TAKEN_OVER: Duration = Duration::from_secs(90);
 
+/// Fewer than may wait at one server: nobody is to be sent away here.
+const MOST: u64 = 160;
+
 fn body(id: &str) -> Value {
     json!({
         "project_id": "both",
@@ -49,7 +52,7 @@ fn one_of_two_is_killed_and_nothing_is_lost_or_run_twice() {
         keys.path().to_str().unwrap(),
     ]);
     let mut first = start.on(&one);
-    let second = start.on(&two);
+    let mut second = start.on(&two);
 
     let over = Arc::new(AtomicBool::new(false));
     let numbers = Arc::new(AtomicU64::new(0));
@@ -63,7 +66,11 @@ fn one_of_two_is_killed_and_nothing_is_lost_or_run_twice() {
                 (Arc::clone(&over), Arc::clone(&numbers), Arc::clone(&told));
             std::thread::spawn(move || {
                 while !over.load(Ordering::Relaxed) {
-                    let id = format!("x{}", numbers.fetch_add(1, Ordering::Relaxed));
+                    let number = numbers.fetch_add(1, Ordering::Relaxed);
+                    if number >= MOST {
+                        return;
+                    }
+                    let id = format!("x{number}");
                     let answer = ask(&client, &id);
                     told.lock().unwrap().insert(id, answer);
                 }
@@ -100,7 +107,7 @@ fn one_of_two_is_killed_and_nothing_is_lost_or_run_twice() {
                 told.lock().unwrap().insert(id.clone(), answer);
                 came
             });
-            assert!(answered, "{id}");
+            assert!(answered, "{id} gets no answer:\n{}", second.said());
         }
     }
     let mut statuses: BTreeMap<String, usize> = BTreeMap::new();

@@ -53,6 +53,28 @@ def test_code_and_scripts_have_the_shapes_of_the_contract(client: Any, server: S
     ]
 
 
+@pytest.mark.parametrize(
+    ("words", "options", "told"),
+    [
+        ((), {}, "there is no command"),
+        (("echo", 1), {}, r"argument 1 of the command is text, not `int`: write `str\(…\)`"),
+        ((b"echo",), {}, "the command is text, not `bytes`"),
+        ((["echo", "x"],), {}, r"one by one: `run\(\*words\)`"),
+        (("true",), {"inputs": ["a.csv"]}, "`inputs` is a dict of paths .* not `list`"),
+        (("true",), {"inputs": {"a.csv": 1}}, "the input `a.csv` is text or bytes, not `int`"),
+        (("true",), {"inputs": {1: "a"}}, "the path of an input is text, not `int`"),
+    ],
+)
+def test_a_wrong_type_is_told_before_anything_is_sent(
+    client: Any, server: Server, words: Any, options: Any, told: str
+) -> None:
+    with pytest.raises(TypeError, match=told):
+        client.run(*words, **options)
+    with pytest.raises(TypeError, match="the code is text, not `bytes`"):
+        client.run_python(b"print(1)")
+    assert server.seen == []
+
+
 def test_an_option_that_does_not_exist_is_refused_before_anything_is_sent(
     client: Any, server: Server
 ) -> None:

@@ -65,6 +65,9 @@ def test_check_raises_for_everything_but_success() -> None:
     failed = {"exec_id": "e_1", "status": "failed", "exit_code": 2, "stderr": "a\nno such file\n"}
     with pytest.raises(ExecFailed, match="`e_1` is `failed` with exit code 2: no such file"):
         record(Exec, failed).check()
+    killed = {"exec_id": "e_1", "status": "killed", "signal": 9, "limit_hit": "memory"}
+    with pytest.raises(ExecFailed, match="`e_1` is `killed` at the limit `memory`$"):
+        record(Exec, killed).check()
     denied = {"exec_id": "e_1", "status": "policy_denied", "error": {"message": "too much"}}
     with pytest.raises(ExecFailed, match="too much"):
         record(Exec, denied).check()

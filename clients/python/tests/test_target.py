@@ -6,6 +6,7 @@ import http.server
 import socketserver
 import ssl
 import threading
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,33 @@ def test_the_environment_names_what_is_not_given(monkeypatch: pytest.MonkeyPatch
     assert (given.url, given.token) == ("http://other.test", "mine")
     monkeypatch.setenv("GLOVEBOX_TOKEN", "")
     assert Target.of(None, None, True).token is None
+
+
+def test_a_token_may_come_from_a_file_with_a_newline() -> None:
+    assert Target.of(None, " gb_12_ab\r\n", True).token == "gb_12_ab"
+
+
+@pytest.mark.parametrize("token", ["gb_sec ret", "gb_sec\nret", "gb_secrét", "gb_sec\x00ret"])
+def test_a_wrong_token_is_refused_and_never_shown(token: str) -> None:
+    with pytest.raises(ValueError, match="one word") as caught:
+        Glovebox("http://box.test", token)
+    shown = "".join(traceback.format_exception(None, caught.value, None)) + repr(caught.value)
+    assert "gb_sec" not in shown
+
+
+@pytest.mark.parametrize("token", ["", " \n"])
+def test_an_empty_token_never_becomes_another(
+    token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GLOVEBOX_TOKEN", "of_somebody_else")
+    with pytest.raises(ValueError, match="empty"):
+        Glovebox("http://box.test", token)
+
+
+def test_no_repr_shows_the_token() -> None:
+    with Glovebox("http://box.test", "gb_12_ab") as client:
+        shown = f"{client!r} {client._target!r} {client._http.headers!r}"
+    assert "gb_12" not in shown
 
 
 @pytest.mark.parametrize("url", ["box.test:7070", "ftp://box.test", "unix:relative.sock"])

@@ -33,7 +33,11 @@ impl Exit {
             },
             Status::TimedOut => Self::TIMED_OUT,
             Status::Killed => Self::KILLED,
-            Status::Canceled => Self::CANCELED,
+            // A server that went away ends an exec as its caller does; the error tells them apart.
+            Status::Canceled => match record.error.as_ref().map(|error| error.code) {
+                Some(Code::ShuttingDown | Code::Lost) => Self::OURS,
+                _ => Self::CANCELED,
+            },
             Status::PolicyDenied => Self::REFUSED,
             Status::Held => Self::HELD,
             Status::AwaitingApproval => Self::WAITING,
@@ -82,7 +86,26 @@ impl From<Exit> for ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::sample;
     use glovebox_model::Stage;
+
+    #[test]
+    fn a_server_that_went_away_is_not_a_caller_who_canceled() {
+        for (code, expected) in [
+            (None, 130),
+            (Some(Code::Canceled), 130),
+            (Some(Code::ShuttingDown), 125),
+            (Some(Code::Lost), 125),
+        ] {
+            let record = Exec {
+                status: Status::Canceled,
+                exit_code: None,
+                error: code.map(|code| Error::new(code, Stage::Run, "ended")),
+                ..sample::exec(1)
+            };
+            assert_eq!(Exit::of_record(&record), Exit(expected), "{code:?}");
+        }
+    }
 
     #[test]
     fn every_code_says_whose_turn_it_is() {

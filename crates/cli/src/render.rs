@@ -44,6 +44,9 @@ pub(crate) fn sentence(error: &Error, paint: Paint) -> String {
     for cause in &error.causes {
         let _ = writeln!(text, "  caused by: {}", printable(cause));
     }
+    if let Some(id) = &error.request_id {
+        let _ = writeln!(text, "  request: {}", one_line(&id.0));
+    }
     let later = error
         .retry
         .after_ms
@@ -91,7 +94,7 @@ fn steers(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use glovebox_model::{Code, Stage};
+    use glovebox_model::{Code, RequestId, Stage};
 
     #[test]
     fn an_error_says_what_where_why_and_last_the_way_out() {
@@ -109,6 +112,14 @@ hint: ask for `5` or less
         assert!(
             sentence(&error, Paint::Colour).starts_with("\x1b[1;31merror[policy_denied]\x1b[0m:")
         );
+    }
+
+    #[test]
+    fn the_request_is_named_as_the_servers_log_names_it() {
+        let mut error = Error::new(Code::StoreUnavailable, Stage::Open, "not now").hint("look");
+        error.request_id = Some(Box::new(RequestId("r_1\x1b".to_owned())));
+        let expected = "error[store_unavailable]: not now\n  request: r_1\u{fffd}\n\nhint: look\n";
+        assert_eq!(sentence(&error, Paint::Plain), expected);
     }
 
     #[test]

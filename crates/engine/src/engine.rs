@@ -262,6 +262,13 @@ impl Engine {
             project,
             toolchains,
         } = standing;
+        if let Err(error) = files.place_inputs(opened.inputs()) {
+            let (entry, record) = opened.fail(error);
+            let closed = path::end(self.store()?, entry, record, again)?;
+            let _ = project.forget_inputs(files.exec());
+            let _ = files.discard();
+            return Ok((closed, sandbox.dismiss()));
+        }
         let lease = path::admit(opened, sandbox);
         stage::reached("admit");
         let work = project.work().filter(|_| lease.sees_workspace());

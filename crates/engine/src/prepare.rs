@@ -40,7 +40,7 @@ impl Engine {
     ) -> Result<Standing> {
         let (draft, assessed) = (plan.draft(), plan.assessed());
         let toolchains = toolchains(settings, draft, assessed)?;
-        let files = project.begin(&draft.exec_id, &assessed.call().inputs)?;
+        let files = project.make_room(&draft.exec_id, &assessed.call().inputs)?;
         let work = project
             .work()
             .filter(|_| assessed.profile().workspace != Access::None);

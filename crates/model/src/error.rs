@@ -53,6 +53,11 @@ pub struct RuleRef {
     pub line: u32,
 }
 
+/// What a server's log calls a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RequestId(pub String);
+
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $blame:ident, retry $retry:literal;)+) => {
         /// Stable names: clients may match on them.
@@ -145,6 +150,11 @@ pub struct Error {
     pub rule: Option<RuleRef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec_id: Option<ExecId>,
+    /// For whoever was refused by a server; the server itself writes it beside the error. Boxed,
+    /// since errors are returned everywhere and few have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(ignore))]
+    pub request_id: Option<Box<RequestId>>,
 }
 
 impl Error {
@@ -162,6 +172,7 @@ impl Error {
             causes: Vec::new(),
             rule: None,
             exec_id: None,
+            request_id: None,
         }
     }
 

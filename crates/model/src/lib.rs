@@ -20,7 +20,7 @@ mod units;
 pub use bytestring::ByteString;
 pub use call::{Call, EnvVar, Input, Mode, OnExceed, Program, WorkspaceRef};
 pub use correlation::Correlation;
-pub use error::{Blame, Code, Error, Result, Retry, RuleRef, Stage};
+pub use error::{Blame, Code, Error, RequestId, Result, Retry, RuleRef, Stage};
 pub use exec::{Artifact, Exec, Never, ReceiptRef, Risk, RiskSignal, Usage, Verdict};
 pub use id::{
     ClientId, EnvKey, ExecId, IdError, ProjectId, SandboxId, SpaceId, TokenId, TokenName,

@@ -14,6 +14,7 @@ use crate::doors::Hosts;
 use crate::failure::{Answer, Failure};
 use crate::metrics::Metrics;
 use crate::options::Times;
+use crate::readers::Readers;
 
 /// Work that waits for the disk at one time. What must answer even then (health, cancel, reading)
 /// does not stand in this line.
@@ -33,6 +34,7 @@ struct Parts {
     hosts: Hosts,
     metrics: Arc<Metrics>,
     room: Room,
+    readers: Readers,
     times: Times,
     submissions: Semaphore,
     pulse: tokio::sync::Mutex<Pulse>,
@@ -61,6 +63,7 @@ impl App {
             hosts,
             metrics,
             room: Room::new(),
+            readers: Readers::default(),
             times,
             submissions: Semaphore::new(SUBMISSIONS),
             pulse: tokio::sync::Mutex::default(),
@@ -81,6 +84,10 @@ impl App {
 
     pub(crate) fn room(&self) -> &Room {
         &self.0.room
+    }
+
+    pub(crate) fn readers(&self) -> &Readers {
+        &self.0.readers
     }
 
     pub(crate) fn times(&self) -> Times {

@@ -54,6 +54,11 @@ impl Failure {
         Self::new(Code::NotFound, format!("there is no such {what}"))
     }
 
+    /// The same words whatever was asked for, in this space or in another.
+    pub(crate) fn no_exec() -> Self {
+        Self::not_found("exec").hint("`GET /v1/execs` lists those of the token's space")
+    }
+
     /// Says nothing about what went wrong: that is for the log.
     pub(crate) fn internal() -> Self {
         Self::new(Code::Internal, "the server failed")

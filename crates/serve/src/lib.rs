@@ -37,6 +37,7 @@ mod listen;
 mod metrics;
 mod once;
 mod options;
+mod readers;
 mod routes;
 mod server;
 mod trace;

@@ -141,8 +141,12 @@ async fn serve(
         socket: options.socket,
     });
 
-    stop.asked().await;
+    tokio::select! {
+        () = stop.asked() => {}
+        () = fenced(&dispatcher) => {}
+    }
     tracing::info!("closing");
+    let cut_off = Arc::clone(&dispatcher);
     // The doors stay open meanwhile: whoever waits for an exec can still ask how it ended.
     let hurry = stop.clone();
     let drained = tokio::task::spawn_blocking(move || {
@@ -157,7 +161,23 @@ async fn serve(
     let _ = tokio::time::timeout(LAST_ANSWERS, places.acquire_many(all)).await;
     drop(socket_file);
     tracing::info!(?drained, "closed");
+    if cut_off.is_fenced() {
+        return Err(Error::new(
+            Code::Lost,
+            Stage::Run,
+            "the server was cut off from its database, and another may have taken over",
+        )
+        .hint("start it anew when the database can be reached"));
+    }
     Ok(Summary { drained })
+}
+
+/// Until the server is cut off from its database: it can do nothing more, and whoever looks after it
+/// should start it anew.
+async fn fenced(dispatcher: &Dispatcher) {
+    while !dispatcher.is_fenced() {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
 }
 
 fn count_ends(dispatcher: &Dispatcher, metrics: &Arc<Metrics>) {

@@ -37,8 +37,8 @@ pub use budget::BudgetTerms;
 pub use execs::ExecFilter;
 pub use leases::NOBODY;
 pub use ledger::{
-    Checkpoint, Entry, EntryFilter, Expectations, ExportFormat, Kind, Problem, Verification,
-    parse_receipt, verify_export,
+    Checkpoint, Entry, EntryFilter, Expectations, Export, ExportFormat, Kind, Problem,
+    Verification, parse_receipt, verify_export,
 };
 pub use owner::{DeadOwner, Owner, dead_owners};
 pub use page::Page;

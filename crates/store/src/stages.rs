@@ -255,6 +255,30 @@ impl Store {
         .map_err(at(Stage::Open))
     }
 
+    /// The execs of an owner that have not ended, in every space.
+    pub fn open_execs(&self, owner: &str) -> Result<Vec<(SpaceId, ExecId)>> {
+        self.read(|session| {
+            let open = rows::open_of(session, owner)?.into_iter();
+            Ok(open.map(|it| (it.ids.space_id, it.exec_id)).collect())
+        })
+    }
+
+    /// Closes one exec of a living owner as `lost`: the owner knows nothing of it any more. `None`
+    /// when it has ended meanwhile, or is another's.
+    pub fn lose(&self, owner: &str, space: &SpaceId, id: &ExecId) -> Result<Option<Exec>> {
+        let (owner, space, id) = (owner.to_owned(), space.clone(), id.clone());
+        self.write(move |chains| {
+            let open = rows::open_of(chains.session(), &owner)?;
+            let own = |it: &Exec| it.ids.space_id == space && it.exec_id == id;
+            let Some(mut record) = open.into_iter().find(own) else {
+                return Ok(None);
+            };
+            close_as_lost(chains, &mut record)?;
+            Ok(Some(record))
+        })
+        .map_err(at(Stage::Close))
+    }
+
     /// Closes what a dead owner left open as `lost`, in every space. Doing it twice is harmless.
     /// On a shared database its lease goes in the same moment, so that it can never come back.
     pub fn recover(&self, dead_owner_id: &str) -> Result<Vec<Exec>> {

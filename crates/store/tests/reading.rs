@@ -6,7 +6,7 @@ mod common;
 
 use common::{Fixture, ended, on_both_databases, run, run_one, running};
 use glovebox_model::{Code, ExecId, SpaceId, Status};
-use glovebox_store::{EntryFilter, ExecFilter, ExportFormat, Kind};
+use glovebox_store::{EntryFilter, ExecFilter, Expectations, ExportFormat, Kind, verify_export};
 use serde_json::Value;
 
 on_both_databases! {
@@ -15,6 +15,8 @@ on_both_databases! {
     entries_are_found_by_each_of_their_properties,
     a_query_goes_on_where_the_page_before_ended,
     ocsf_events_say_what_happened,
+    an_export_ends_where_the_ledger_did_when_it_began,
+    a_checkpoint_is_of_the_last_entry,
 }
 
 fn execs_are_listed_newest_first_page_by_page(it: Fixture) {
@@ -231,6 +233,67 @@ fn a_query_goes_on_where_the_page_before_ended(it: Fixture) {
     filter.cursor = Some("nonsense".to_owned());
     let error = it.store.query(&SpaceId::local(), &filter).unwrap_err();
     assert_eq!(error.code, Code::InvalidArgument);
+}
+
+fn an_export_ends_where_the_ledger_did_when_it_began(it: Fixture) {
+    let space = SpaceId::local();
+    let refuse = || {
+        it.store
+            .refuse(ended(running(), Status::PolicyDenied))
+            .unwrap()
+    };
+    // Exactly as many as a piece has, and more.
+    for (more, pieces) in [(500, 2), (1, 2)] {
+        for _ in 0..more {
+            refuse();
+        }
+        let end = it.store.checkpoint(&space).unwrap().unwrap();
+        for format in [ExportFormat::Jsonl, ExportFormat::Ocsf] {
+            let mut export = it.store.begin_export(&space, format).unwrap();
+            let (mut out, mut count) = (Vec::new(), 0);
+            while let Some(piece) = it.store.next_piece(&mut export).unwrap() {
+                out.extend(piece);
+                count += 1;
+                if format == ExportFormat::Ocsf {
+                    continue;
+                }
+                // Written while the export is under way: nothing is in its way, and it is not seen.
+                refuse();
+            }
+            assert_eq!(count, pieces);
+            let text = String::from_utf8(out).unwrap();
+            let lines = text.lines().count() as u64;
+            if format == ExportFormat::Ocsf {
+                assert_eq!(lines, end.seq + 2, "those that came meanwhile");
+                continue;
+            }
+            assert_eq!(lines, end.seq + 2, "a header and a checkpoint");
+            let expected = Expectations {
+                checkpoint: Some(end.clone()),
+                ..Expectations::default()
+            };
+            let verified = verify_export(text.as_bytes(), &expected).unwrap();
+            assert!(verified.is_sound(), "{:?}", verified.problems);
+            assert_eq!(verified.head.unwrap().seq, end.seq);
+        }
+    }
+    it.assert_sound();
+}
+
+fn a_checkpoint_is_of_the_last_entry(it: Fixture) {
+    let space = SpaceId::local();
+    assert_eq!(it.store.checkpoint(&space).unwrap(), None);
+    let receipt = run_one(&it.store).receipt.unwrap();
+    let checkpoint = it.store.checkpoint(&space).unwrap().unwrap();
+    assert!(checkpoint.is_signed());
+    assert_eq!(
+        (checkpoint.seq, checkpoint.hash),
+        (receipt.seq, receipt.hash)
+    );
+    assert_eq!(
+        it.store.checkpoint(&"other".parse().unwrap()).unwrap(),
+        None
+    );
 }
 
 fn ocsf_events_say_what_happened(it: Fixture) {

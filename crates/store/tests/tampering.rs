@@ -345,6 +345,8 @@ fn nothing_is_appended_to_a_ledger_that_was_tampered_with(it: Fixture) {
                 .export(&SpaceId::local(), ExportFormat::Jsonl, &mut Vec::new())
                 .is_err()
         );
+        let vouched = later.checkpoint(&SpaceId::local());
+        assert_eq!(vouched.unwrap_err().code, Code::LedgerTampered, "{tamper}");
         assert_eq!(it.verify().entries, 4, "{tamper}");
     }
 }

@@ -3,7 +3,7 @@
 //! The end is not here but in the exec's record, which is what counts; so it is told once.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::FileExt;
 
 use glovebox_model::{Error, ExecId, ProjectId, Result, Stage, Status};
@@ -57,7 +57,9 @@ impl Journal {
     /// A journal that cannot be written must not stop what it is about; what is lost is only the
     /// account of it.
     pub fn add(&mut self, at: Timestamp, happened: Happened) {
-        if self.file.write_all(&encode(at, happened)).is_ok() {
+        // At its place: what a full disk cut off is overwritten, and shifts nothing.
+        let place = self.written * SIZE as u64;
+        if self.file.write_all_at(&encode(at, happened), place).is_ok() {
             self.written += 1;
         }
     }
@@ -188,7 +190,7 @@ impl Project {
     pub fn journal(&self, exec: &ExecId) -> Result<Journal> {
         let shelf = self.shelf()?;
         let file = match shelf.create_name(&name(exec), MODE) {
-            Err(error) if error.kind() == FsErrorKind::Exists => shelf.append_name(&name(exec)),
+            Err(error) if error.kind() == FsErrorKind::Exists => shelf.reopen_name(&name(exec)),
             made => made,
         };
         let file = file.map_err(|error| error.at(Stage::Open))?;
@@ -265,6 +267,7 @@ fn reading(error: io::Error) -> Error {
 mod tests {
     use super::*;
     use glovebox_model::ProjectId;
+    use std::io::Write;
 
     fn fixture() -> (tempfile::TempDir, Layout, Project, ExecId) {
         let dir = tempfile::tempdir().unwrap();

@@ -189,7 +189,15 @@ impl Project {
 
     /// The files of one exec, made before it starts. Nothing is made when an input is wrong.
     pub fn begin(&self, exec: &ExecId, inputs: &[Input]) -> Result<ExecFiles> {
-        let placement = input::check(inputs)?;
+        let files = self.make_room(exec, inputs)?;
+        files.place_inputs(inputs)?;
+        Ok(files)
+    }
+
+    /// The same without the inputs, which [`ExecFiles::place_inputs`] places: other execs of the workspace
+    /// see them, so they must not be there before it is certain that this one starts.
+    pub fn make_room(&self, exec: &ExecId, inputs: &[Input]) -> Result<ExecFiles> {
+        input::check(inputs)?;
         let shelf = self.shelf()?;
         let artifacts = shelf
             .make_new_dir(exec.as_str(), ORDINARY)
@@ -205,9 +213,6 @@ impl Project {
                 Some(all.make_new_dir(exec.as_str(), ORDINARY).map_err(opening)?)
             }
         };
-        if let Some(dir) = &inputs {
-            placement.place(dir)?;
-        }
         Ok(ExecFiles::new(self, exec, shelf, artifacts, inputs))
     }
 

@@ -41,7 +41,9 @@ class ExecFailed(GloveboxError):
     def __init__(self, exec: Exec) -> None:
         why = exec.error.message if exec.error else exec.stderr.strip().rpartition("\n")[2]
         code = "" if exec.exit_code is None else f" with exit code {exec.exit_code}"
-        super().__init__(f"`{exec.exec_id}` is `{exec.status}`{code}" + (f": {why}" if why else ""))
+        limit = "" if exec.limit_hit is None else f" at the limit `{exec.limit_hit}`"
+        how = f"`{exec.exec_id}` is `{exec.status}`{code}{limit}"
+        super().__init__(how + (f": {why}" if why else ""))
         self.exec = exec
 
 

@@ -70,17 +70,21 @@ _IDS = tuple(name for name in Options.__annotations__ if name.endswith("_id") an
 
 def argv(words: tuple[str, ...]) -> dict[str, Any]:
     if not words:
-        raise TypeError("there is no command")
+        raise TypeError('there is no command: write `run("echo", "hello")`')
+    for place, word in enumerate(words):
+        if isinstance(word, (list, tuple)):
+            raise TypeError("the words of a command are given one by one: `run(*words)`")
+        _text("the command" if place == 0 else f"argument {place} of the command", word)
     command, *args = words
     return {"kind": "argv", "command": command, "args": args}
 
 
 def shell(script: str) -> dict[str, Any]:
-    return {"kind": "shell", "command": "bash", "args": ["-lc", script]}
+    return {"kind": "shell", "command": "bash", "args": ["-lc", _text("the script", script)]}
 
 
 def python(code: str) -> dict[str, Any]:
-    return {"kind": "python", "command": "python", "args": ["-c", code]}
+    return {"kind": "python", "command": "python", "args": ["-c", _text("the code", code)]}
 
 
 def body(program: Mapping[str, Any], options: Options) -> dict[str, Any]:
@@ -93,6 +97,11 @@ def body(program: Mapping[str, Any], options: Options) -> dict[str, Any]:
     policy = {**given.get("policy", {}), **_some(given, _POLICY)}
     ids = _some(given, _IDS)
     inputs = given.get("inputs", {})
+    if not isinstance(inputs, Mapping):
+        raise TypeError(
+            "`inputs` is a dict of paths and contents, such as `{\"a.csv\": b\"1,2\"}`, "
+            f"not `{type(inputs).__name__}`"
+        )
     request: dict[str, Any] = {
         "client_id": f"py-{uuid.uuid4().hex}",
         **_some(given, _TOP),
@@ -115,7 +124,18 @@ def _some(given: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: given[name] for name in names if name in given}
 
 
+def _text(what: str, value: object) -> str:
+    """Refused here, where the caller's line is in the traceback."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what} is text, not `{type(value).__name__}`: write `str(…)`")
+    return value
+
+
 def _input(path: str, content: Union[str, bytes]) -> dict[str, str]:
+    _text("the path of an input", path)
     if isinstance(content, str):
         return {"path": path, "content": content}
+    if not isinstance(content, (bytes, bytearray, memoryview)):
+        kind = type(content).__name__
+        raise TypeError(f"the content of the input `{path}` is text or bytes, not `{kind}`")
     return {"path": path, "content_base64": base64.b64encode(content).decode("ascii")}

@@ -38,7 +38,8 @@ class Target:
     def of(cls, url: Optional[str], token: Optional[str], verify: Verify) -> Target:
         """What is not given comes from `GLOVEBOX_SERVER` and `GLOVEBOX_TOKEN`."""
         url = url or os.environ.get("GLOVEBOX_SERVER") or SERVER
-        token = token or os.environ.get("GLOVEBOX_TOKEN") or None
+        if token is None:
+            token = os.environ.get("GLOVEBOX_TOKEN") or None
         path = None
         if url.startswith("unix:"):
             path = url[len("unix:") :]
@@ -51,7 +52,7 @@ class Target:
             raise ValueError(f"`{url}` is no `http://`, `https://` or `unix:/` address")
         if isinstance(verify, (str, os.PathLike)):
             verify = ssl.create_default_context(cafile=os.fspath(verify))
-        return cls(url.rstrip("/"), path, token, verify)
+        return cls(url.rstrip("/"), path, None if token is None else _word(token), verify)
 
     @property
     def socket_options(self) -> list[tuple[int, int, int]]:
@@ -59,3 +60,16 @@ class Target:
 
     def __repr__(self) -> str:
         return f"unix:{self.socket}" if self.socket else self.url
+
+
+def _word(token: str) -> str:
+    """The token as it goes into a header: files and variables often end with a newline. What is
+    wrong with it is said without showing it, for errors are logged."""
+    if not isinstance(token, str):
+        raise TypeError(f"`token` is text, not `{type(token).__name__}`")
+    word = token.strip()
+    if not word:
+        raise ValueError("the token is empty")
+    if not all("!" <= character <= "~" for character in word):
+        raise ValueError("the token is not one word of letters, digits and `_`; it is not shown")
+    return word

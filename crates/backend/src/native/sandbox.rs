@@ -254,6 +254,11 @@ fn demand(isolation: &Isolation, profile: &Profile) -> Result<()> {
 }
 
 impl Prepared {
+    /// It is not needed after all.
+    pub fn dismiss(self) -> Remains {
+        Remains { _seat: self.seat }
+    }
+
     pub fn isolation(&self) -> &Isolation {
         &self.isolation
     }

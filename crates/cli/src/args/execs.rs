@@ -40,7 +40,8 @@ fn status() -> impl TypedValueParser<Value = Status> {
 /// End an exec at a server
 ///
 /// One that waits is canceled at once; one that runs is asked to end, and killed if it does not.
-/// Prints its record as it is then. One that has ended stays as it is.
+/// Returns before it has ended: `glovebox logs --follow` waits for that. One that has ended stays
+/// as it is. With `--json` its record is printed as it is then, which may be `running`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   glovebox cancel e_3f0c

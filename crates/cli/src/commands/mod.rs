@@ -13,7 +13,7 @@ pub(crate) mod policy;
 pub(crate) mod ps;
 pub(crate) mod run;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 pub(crate) mod serve;
 pub(crate) mod settings;
 pub(crate) mod show;

@@ -39,7 +39,7 @@ fn profile() -> Profile {
 }
 
 /// One that ran and failed.
-pub(super) fn exec(number: u8) -> Exec {
+pub(crate) fn exec(number: u8) -> Exec {
     let grade = |guarantee: Guarantee| match guarantee {
         Guarantee::DiskLimit => Grade::Supervised,
         _ => Grade::Kernel,

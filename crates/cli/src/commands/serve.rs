@@ -151,11 +151,11 @@ fn farewell(drained: &Drained) -> String {
         queued,
     } = *drained;
     let parts = [
-        (ended, "ended by themselves"),
+        (ended, "ended in time"),
         (stopped, "stopped when asked"),
         (killed, "killed"),
-        (left, "left behind: the next start finds them lost"),
-        (queued, "not started: they wait for the next start"),
+        (left, "left behind: lost at the next start"),
+        (queued, "not started: waiting for the next start"),
     ];
     let told: Vec<String> = parts
         .iter()
@@ -235,8 +235,8 @@ mod tests {
         };
         assert_eq!(
             farewell(&drained),
-            "closed: 2 execs ended by themselves, 1 exec killed, \
-             3 execs not started: they wait for the next start"
+            "closed: 2 execs ended in time, 1 exec killed, \
+             3 execs not started: waiting for the next start"
         );
     }
 }

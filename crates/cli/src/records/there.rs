@@ -142,7 +142,10 @@ impl There {
         };
         match output.fetch() {
             Ok(()) => Ok(Some(Box::new(output))),
-            Err(error) if error.code == Code::NotFound => Ok(None),
+            Err(error) if error.code == Code::NotFound => match is_elsewhere(exec, stream) {
+                true => Err(elsewhere(exec)),
+                false => Ok(None),
+            },
             Err(error) => Err(error),
         }
     }
@@ -234,6 +237,28 @@ fn beginning(name: &str) -> Option<String> {
     let hexadecimal = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     let fits = (1..32).contains(&digits.len()) && digits.bytes().all(hexadecimal);
     fits.then(|| format!("e_{digits}"))
+}
+
+/// Servers of one database share their records; files lie in the state directory of the server
+/// that ran the exec.
+fn is_elsewhere(exec: &Exec, stream: Stream) -> bool {
+    let written = match stream {
+        Stream::Stdout => exec.stdout_bytes,
+        Stream::Stderr => exec.stderr_bytes,
+    };
+    exec.status.is_final() && written > 0
+}
+
+fn elsewhere(exec: &Exec) -> Error {
+    let id = &exec.exec_id;
+    Error::new(
+        Code::NotFound,
+        Stage::Collect,
+        format!("the output of `{id}` does not lie with this server"),
+    )
+    .of_exec(id.clone())
+    .hint("ask the server that ran it: each keeps the output of its own execs")
+    .hint("servers on one `--state-dir` share it")
 }
 
 /// A stream that is read in pieces; at its end a later read may find more.

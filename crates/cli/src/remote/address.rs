@@ -61,6 +61,22 @@ impl Address {
         }
     }
 
+    /// The same place spoken to in the other way, unless that is the way it has.
+    pub(crate) fn over(&self, transport: Transport) -> Option<Self> {
+        match self {
+            Self::Tcp {
+                transport: own,
+                host,
+                port,
+            } if *own != transport => Some(Self::Tcp {
+                transport,
+                host: host.clone(),
+                port: *port,
+            }),
+            Self::Tcp { .. } | Self::Unix(_) => None,
+        }
+    }
+
     /// Everybody on the way can read it.
     pub(crate) fn is_exposed(&self) -> bool {
         let plain = matches!(self, Self::Tcp { transport, .. } if *transport == Transport::Plain);

@@ -8,8 +8,9 @@ use glovebox_model::{Code, Error, Result, Stage};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderName, HeaderValue};
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request, Response, StatusCode};
 
+use super::address::Transport;
 use super::connect::{Connector, Sender};
 use super::credential::Credential;
 use super::refusal;
@@ -75,7 +76,7 @@ pub(super) type Heard<T> = std::result::Result<T, Trouble>;
 
 pub(super) struct Client {
     connector: Connector,
-    credential: Option<Credential>,
+    credential: Credential,
     /// A connection whose last answer was read to its end.
     idle: Mutex<Option<Sender>>,
 }
@@ -89,7 +90,7 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    pub(super) fn new(connector: Connector, credential: Option<Credential>) -> Self {
+    pub(super) fn new(connector: Connector, credential: Credential) -> Self {
         Self {
             connector,
             credential,
@@ -133,7 +134,7 @@ impl Client {
         };
         let body = self.collect(response.into_body(), most).await?;
         if !status.is_success() {
-            return Err(Trouble::Said(refusal::read(&self.address(), status, &body)));
+            return Err(self.refused(status, &body));
         }
         *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
         Ok(body)
@@ -150,13 +151,18 @@ impl Client {
         let status = response.status();
         if !status.is_success() {
             let body = self.collect(response.into_body(), REFUSAL_MOST).await?;
-            return Err(Trouble::Said(refusal::read(&self.address(), status, &body)));
+            return Err(self.refused(status, &body));
         }
         Ok(Pieces {
             address: self.address(),
             body: response.into_body(),
             _sender: sender,
         })
+    }
+
+    fn refused(&self, status: StatusCode, body: &[u8]) -> Trouble {
+        let error = refusal::read(&self.address(), status, body);
+        Trouble::Said(self.credential.explain(error))
     }
 
     async fn send(&self, sender: &mut Sender, ask: &Ask) -> Heard<Response<Incoming>> {
@@ -168,7 +174,13 @@ impl Client {
         match tokio::time::timeout(ask.patience, sent).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) if error.is_parse() => {
-                Err(Trouble::Said(refusal::garbled(&self.address(), error)))
+                let error = refusal::garbled(&self.address(), error);
+                Err(Trouble::Said(
+                    match self.connector.address().over(Transport::Tls) {
+                        Some(other) => error.hint(format!("if it speaks TLS: try `{other}`")),
+                        None => error,
+                    },
+                ))
             }
             Ok(Err(error)) => Err(broken(&self.address(), &error)),
             Err(_) => {
@@ -192,8 +204,8 @@ impl Client {
                 concat!("glovebox/", env!("CARGO_PKG_VERSION")),
             )
             .header(header::ACCEPT, ask.accept);
-        if let Some(credential) = &self.credential {
-            builder = builder.header(header::AUTHORIZATION, credential.header());
+        if let Some(token) = self.credential.header() {
+            builder = builder.header(header::AUTHORIZATION, token);
         }
         if let Some(key) = &ask.key {
             builder = builder.header(KEY, key);

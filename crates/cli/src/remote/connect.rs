@@ -16,7 +16,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{self, CertificateError, ClientConfig, InvalidMessage, RootCertStore};
 
 use super::address::{Address, Transport};
 
@@ -24,6 +24,12 @@ pub(super) type Sender = SendRequest<Full<Bytes>>;
 
 /// For the socket and for the handshake, each.
 const CONNECT: Duration = Duration::from_secs(5);
+const OWN_AUTHORITY: &str = "for a certificate of your own authority: `--ca-file FILE`";
+/// What webpki calls it; rustls has no case of its own for it.
+const CA_AS_SERVER: &str = "CaUsedAsEndEntity";
+const SELF_SIGNED: &str = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes \
+    -days 365 -keyout key.pem -out cert.pem -subj /CN=NAME -addext subjectAltName=DNS:NAME \
+    -addext basicConstraints=critical,CA:FALSE";
 
 #[derive(Debug)]
 pub(super) struct Connector {
@@ -91,9 +97,15 @@ impl Connector {
             format!("cannot reach the server `{address}`"),
         )
         .caused_by(error)
-        .hint(
-            "is it running? `glovebox serve` starts one; `--server` or `GLOVEBOX_SERVER` names it",
-        )
+        .hint(match error.kind() {
+            io::ErrorKind::PermissionDenied => {
+                "this user may not open it; use another address of the server, or be its owner"
+            }
+            _ => {
+                "is it running? `glovebox serve` starts one; \
+                 `--server` or `GLOVEBOX_SERVER` names it"
+            }
+        })
     }
 
     fn distrusted(&self, error: &io::Error) -> Error {
@@ -104,7 +116,28 @@ impl Connector {
             format!("no trusted connection to `{address}`"),
         )
         .caused_by(error)
-        .hint("for a certificate of your own authority: `--ca-file FILE`")
+        .hint(self.way_to_trust(error))
+    }
+
+    fn way_to_trust(&self, error: &io::Error) -> String {
+        let tls = error.get_ref().and_then(|it| it.downcast_ref());
+        match tls {
+            Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
+                match self.address.over(Transport::Plain) {
+                    Some(other) => format!("if it speaks plain HTTP: try `{other}`"),
+                    None => OWN_AUTHORITY.to_owned(),
+                }
+            }
+            Some(rustls::Error::InvalidCertificate(CertificateError::Other(why)))
+                if why.0.to_string() == CA_AS_SERVER =>
+            {
+                format!(
+                    "a certificate that signs itself must say that it is no authority: \
+                     make it with `{SELF_SIGNED}`"
+                )
+            }
+            _ => OWN_AUTHORITY.to_owned(),
+        }
     }
 }
 
@@ -142,7 +175,7 @@ fn trust(authorities: Option<&Path>) -> Result<ClientConfig> {
                     .map_err(|error| failed(error.to_string()))?;
             }
             if roots.is_empty() {
-                return Err(failed("it is empty".to_owned()));
+                return Err(failed("there is no `BEGIN CERTIFICATE` in it".to_owned()));
             }
         }
         None => {

@@ -17,9 +17,14 @@ const VARIABLE: &str = "GLOVEBOX_TOKEN";
 const OWN_FILE: &str = "token";
 const LONGEST: u64 = 4096;
 
-/// `Authorization`, never shown.
+/// What is shown to a server, and what to say should it not be enough.
 #[derive(Clone)]
-pub(crate) struct Credential(HeaderValue);
+pub(crate) struct Credential {
+    /// `Authorization`, never shown to a person.
+    header: Option<HeaderValue>,
+    /// Where the token came from, or why there is none.
+    origin: String,
+}
 
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -28,29 +33,60 @@ impl fmt::Debug for Credential {
 }
 
 impl Credential {
-    /// What was given, or the token of our own server. `None`: the server will say what it thinks.
+    /// What was given, or the token of our own server. Without one, the server will say what it
+    /// thinks.
     pub(crate) fn find(
         address: &Address,
         file: Option<&Path>,
         state: Option<&Path>,
-    ) -> Result<Option<Self>> {
-        let variable = std::env::var_os(VARIABLE).filter(|it| !it.is_empty());
-        Self::choose(address, file, variable, state)
+    ) -> Result<Self> {
+        Self::choose(address, file, std::env::var_os(VARIABLE), state)
     }
 
+    /// An empty variable is a secret that somebody forgot to set. It must not make its user the
+    /// administrator that the state directory has the token of.
     fn choose(
         address: &Address,
         file: Option<&Path>,
         variable: Option<OsString>,
         state: Option<&Path>,
-    ) -> Result<Option<Self>> {
+    ) -> Result<Self> {
         match (file, variable) {
-            (Some(file), _) => Self::read(file).map(Some),
-            (None, Some(token)) => Self::of_variable(token).map(Some),
-            (None, None) => Ok(state
-                .map(|directory| directory.join(OWN_FILE))
-                .filter(|file| file.exists() && address.is_local() && neighbour::is_ours(address))
-                .and_then(|file| Self::read(&file).ok())),
+            (Some(file), _) => Self::read(file),
+            (None, Some(token)) => Self::of_variable(token),
+            (None, None) => Ok(Self::of_state(address, state)),
+        }
+    }
+
+    pub(super) fn none(why: impl Into<String>) -> Self {
+        Self {
+            header: None,
+            origin: why.into(),
+        }
+    }
+
+    /// The token of a state directory goes to nobody but the server that made it.
+    fn of_state(address: &Address, state: Option<&Path>) -> Self {
+        let Some(file) = state.map(|directory| directory.join(OWN_FILE)) else {
+            return Self::none("no token was sent: there is no state directory to look into");
+        };
+        let shown = file.display();
+        if !address.is_local() {
+            return Self::none(format!("`{shown}` was not sent to another machine"));
+        }
+        match file.try_exists() {
+            Ok(true) => {}
+            Ok(false) => return Self::none(format!("no token was sent: there is no `{shown}`")),
+            Err(error) => return Self::none(format!("`{shown}` was not sent: {error}")),
+        }
+        if !neighbour::is_ours(address) {
+            return Self::none(format!(
+                "`{shown}` was not sent: another user's process listens there"
+            ));
+        }
+        match Self::read(&file) {
+            Ok(credential) => credential,
+            Err(error) => Self::none(format!("`{shown}` was not sent: {error}")),
         }
     }
 
@@ -65,30 +101,58 @@ impl Credential {
             .take(LONGEST)
             .read_to_string(&mut text)
             .map_err(failed)?;
-        Self::new(text.trim()).ok_or_else(|| {
+        let origin = format!("the token that was sent is that of `{shown}`");
+        Self::new(text.trim(), origin).ok_or_else(|| {
             invalid(format!("`{shown}` does not hold a token"))
                 .hint("a token is one word: `gb_` and hexadecimal digits")
         })
     }
 
     fn of_variable(token: OsString) -> Result<Self> {
+        if token.is_empty() {
+            return Err(invalid(format!("`{VARIABLE}` is empty")).hint(
+                "set it to a token; or unset it, and the token of the state directory is used",
+            ));
+        }
         let token = token.into_string().ok();
-        token.and_then(|it| Self::new(it.trim())).ok_or_else(|| {
+        let origin = format!("the token that was sent is that of `{VARIABLE}`");
+        let credential = token.and_then(|it| Self::new(it.trim(), origin));
+        credential.ok_or_else(|| {
             invalid(format!("`{VARIABLE}` does not hold a token"))
                 .hint("a token is one word: `gb_` and hexadecimal digits")
         })
     }
 
-    fn new(token: &str) -> Option<Self> {
+    fn new(token: &str, origin: String) -> Option<Self> {
         let fits = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
         fits.then_some(())?;
         let mut value = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
         value.set_sensitive(true);
-        Some(Self(value))
+        Some(Self {
+            header: Some(value),
+            origin,
+        })
     }
 
-    pub(super) fn header(&self) -> HeaderValue {
-        self.0.clone()
+    pub(super) fn header(&self) -> Option<&HeaderValue> {
+        self.header.as_ref()
+    }
+
+    pub(crate) fn is_some(&self) -> bool {
+        self.header.is_some()
+    }
+
+    /// What a server says to somebody it does not know is for who writes requests by hand.
+    pub(super) fn explain(&self, mut error: Error) -> Error {
+        if error.code == Code::Unauthenticated {
+            error.hints = vec![
+                self.origin.clone(),
+                format!("give a token with `{VARIABLE}` or `--token-file FILE`"),
+                "a server keeps its first token in the file `token` of its `--state-dir`"
+                    .to_owned(),
+            ];
+        }
+        error
     }
 }
 
@@ -102,10 +166,10 @@ mod tests {
 
     #[test]
     fn a_token_is_one_word_and_is_never_shown() {
-        let token = Credential::new("gb_12_ab").unwrap();
+        let token = Credential::new("gb_12_ab", String::new()).unwrap();
         assert!(!format!("{token:?} {:?}", token.header()).contains("gb_12"));
         for wrong in ["", "two words", "line\nbreak", "zażółć"] {
-            assert!(Credential::new(wrong).is_none(), "{wrong:?}");
+            assert!(Credential::new(wrong, String::new()).is_none(), "{wrong:?}");
         }
     }
 
@@ -122,18 +186,62 @@ mod tests {
     }
 
     #[test]
-    fn the_token_of_our_own_server_goes_to_nobody_else() {
+    fn an_empty_variable_makes_nobody_an_administrator() {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join("token"), "gb_1_2\n").unwrap();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let address = address.parse().unwrap();
+        for empty in ["", " \n"] {
+            let choice = Credential::choose(&address, None, Some(empty.into()), Some(place.path()));
+            let error = choice.unwrap_err();
+            assert_eq!(error.code, Code::InvalidArgument, "{empty:?}");
+            assert!(error.message.contains("GLOVEBOX_TOKEN"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_token_of_our_own_server_goes_to_nobody_else() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("token");
+        std::fs::write(&file, "gb_1_2\n").unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let own = format!("http://{}", listener.local_addr().unwrap());
         let find = |address: &str| {
             let address = address.parse().unwrap();
             Credential::choose(&address, None, None, Some(place.path())).unwrap()
         };
-        assert!(find(&format!("http://127.0.0.1:{port}")).is_some());
-        assert!(find("http://192.0.2.1:7070").is_none());
+        assert!(find(&own).is_some());
+        let refused = |credential: Credential| {
+            assert!(!credential.is_some());
+            let error = Error::new(Code::Unauthenticated, Stage::Admit, "who are you");
+            let hints = credential
+                .explain(error.hint("send a header"))
+                .hints
+                .join("\n");
+            assert!(hints.contains(place.path().to_str().unwrap()), "{hints}");
+            assert!(hints.contains("GLOVEBOX_TOKEN") && hints.contains("--token-file"));
+            assert!(
+                !hints.contains("send a header") && !hints.contains("gb_1"),
+                "{hints}"
+            );
+            hints
+        };
+        assert!(refused(find("http://192.0.2.1:7070")).contains("another machine"));
         // Nothing listens on port 1.
-        assert!(find("http://127.0.0.1:1").is_none());
+        assert!(refused(find("http://127.0.0.1:1")).contains("another user"));
+        std::fs::write(&file, "two words").unwrap();
+        assert!(refused(find(&own)).contains("does not hold a token"));
+        std::fs::remove_file(&file).unwrap();
+        assert!(refused(find(&own)).contains("there is no"));
+    }
+
+    #[test]
+    fn only_a_server_that_does_not_know_us_is_explained() {
+        let credential = Credential::new("gb_12_ab", "from here".to_owned()).unwrap();
+        let known = Error::new(Code::Forbidden, Stage::Admit, "no").hint("ask");
+        assert_eq!(credential.explain(known).hints, ["ask"]);
+        let unknown = Error::new(Code::Unauthenticated, Stage::Admit, "no");
+        assert_eq!(credential.explain(unknown).hints[0], "from here");
     }
 }

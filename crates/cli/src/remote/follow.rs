@@ -228,7 +228,7 @@ impl Follower<'_> {
         let id = self.exec;
         let mut error = Error::from(trouble).of_exec(id.clone());
         error.hints = vec![format!(
-            "the exec goes on without us: `glovebox logs --follow {id}` when the server is back"
+            "it may go on without us: `glovebox show {id}` says so when the server is back"
         )];
         error
     }

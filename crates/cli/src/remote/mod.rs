@@ -52,7 +52,7 @@ impl Remote {
     pub(crate) fn new(
         address: Address,
         authorities: Option<&Path>,
-        credential: Option<Credential>,
+        credential: Credential,
     ) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

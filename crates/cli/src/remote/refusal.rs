@@ -6,28 +6,14 @@ use serde::Deserialize;
 
 #[derive(Deserialize)]
 struct Body {
-    error: Report,
-}
-
-#[derive(Deserialize)]
-struct Report {
-    #[serde(flatten)]
     error: Error,
-    request_id: Option<String>,
 }
 
 /// What the server says, as it says it; from anybody else, what its status means.
 pub(super) fn read(address: &str, status: StatusCode, body: &[u8]) -> Error {
-    let Ok(Body {
-        error: Report { error, request_id },
-    }) = serde_json::from_slice(body)
-    else {
-        return foreign(address, status);
-    };
-    match request_id {
-        // The server's log tells under this id what it does not tell its clients.
-        Some(id) if error.code == Code::Internal => error.caused_by(format!("request `{id}`")),
-        _ => error,
+    match serde_json::from_slice(body) {
+        Ok(Body { error }) => error,
+        Err(_) => foreign(address, status),
     }
 }
 
@@ -78,14 +64,7 @@ mod tests {
         assert_eq!(error.code, Code::RateLimited);
         assert_eq!(error.retry.after_ms, Some(2000));
         assert_eq!(error.hints, ["later"]);
-        assert!(error.causes.is_empty());
-        let body = String::from_utf8_lossy(body).replace("rate_limited", "internal");
-        let error = read(
-            "http://h:1",
-            StatusCode::INTERNAL_SERVER_ERROR,
-            body.as_bytes(),
-        );
-        assert_eq!(error.causes, ["request `r_1`"]);
+        assert_eq!(error.request_id.unwrap().0, "r_1");
     }
 
     #[test]

@@ -13,6 +13,10 @@ use serde_json::Value;
 use super::client::{Ask, Trouble};
 use super::*;
 
+fn nobody() -> Credential {
+    Credential::none("no token was looked for")
+}
+
 /// What one connection is answered with, after its request was read.
 type Script = Box<dyn FnOnce(&mut TcpStream) + Send>;
 
@@ -42,7 +46,7 @@ impl Fake {
 
     fn remote(&self) -> Remote {
         let address = format!("http://127.0.0.1:{}", self.port).parse().unwrap();
-        let mut remote = Remote::new(address, None, None).unwrap();
+        let mut remote = Remote::new(address, None, nobody()).unwrap();
         remote.backoff = Backoff {
             first: Duration::from_millis(1),
             most: Duration::from_millis(5),
@@ -221,7 +225,7 @@ fn who_presses_once_cancels_and_sees_the_end() {
         request
     });
     let address = format!("http://127.0.0.1:{port}").parse().unwrap();
-    let remote = Remote::new(address, None, None).unwrap();
+    let remote = Remote::new(address, None, nobody()).unwrap();
     let (shown, parting) = follow(&remote, 1);
     assert_eq!((shown.as_str(), parting.unwrap()), ("a", Parting::Ended));
     let request = server.join().unwrap();
@@ -252,7 +256,7 @@ fn who_presses_three_times_leaves() {
         let _ = stream.read(&mut [0; 1]);
     });
     let address = format!("http://127.0.0.1:{port}").parse().unwrap();
-    let remote = Remote::new(address, None, None).unwrap();
+    let remote = Remote::new(address, None, nobody()).unwrap();
     assert_eq!(follow(&remote, 3).1.unwrap(), Parting::Left);
     drop(remote);
     server.join().unwrap();
@@ -288,7 +292,7 @@ fn a_change_is_said_again_with_the_same_key() {
 fn who_does_not_want_to_wait_for_the_answer_need_not() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let remote = Remote::new(address.parse().unwrap(), None, None).unwrap();
+    let remote = Remote::new(address.parse().unwrap(), None, nobody()).unwrap();
     let (read, write) = presses();
     rustix::io::write(&write, b"c").unwrap();
     let call = glovebox_model::Call {
@@ -383,7 +387,7 @@ fn a_head_that_does_not_come_ends_the_wait() {
     let address = format!("http://{}", listener.local_addr().unwrap())
         .parse()
         .unwrap();
-    let remote = Remote::new(address, None, None).unwrap();
+    let remote = Remote::new(address, None, nobody()).unwrap();
     let ask = Ask {
         patience: Duration::from_millis(50),
         ..Ask::get(Target::new("/v1/x"))
@@ -398,7 +402,7 @@ fn a_head_that_does_not_come_ends_the_wait() {
 fn nobody_there_is_said_at_once() {
     // Nothing listens on port 1.
     let address: Address = "http://127.0.0.1:1".parse().unwrap();
-    let remote = Remote::new(address, None, None).unwrap();
+    let remote = Remote::new(address, None, nobody()).unwrap();
     let heard: Result<Value> = remote.post(Target::new("/v1/x"), &());
     let error = heard.unwrap_err();
     assert_eq!(error.code, Code::StoreUnavailable);
@@ -421,7 +425,7 @@ fn one_connection_serves_many_and_a_closed_one_is_replaced() {
         answer("200 OK", "2")(&mut stream);
     });
     let address = format!("http://127.0.0.1:{port}").parse().unwrap();
-    let remote = Remote::new(address, None, None).unwrap();
+    let remote = Remote::new(address, None, nobody()).unwrap();
     let heard: Vec<u8> = (0..3)
         .map(|_| remote.get(Target::new("/v1/x")).unwrap())
         .collect();
@@ -463,6 +467,6 @@ fn a_file_without_an_authority_is_refused() {
     let file = place.path().join("ca.pem");
     std::fs::write(&file, "nothing").unwrap();
     let address: Address = "https://127.0.0.1:1".parse().unwrap();
-    let error = Remote::new(address, Some(&file), None).unwrap_err();
+    let error = Remote::new(address, Some(&file), nobody()).unwrap_err();
     assert_eq!(error.code, Code::InvalidArgument);
 }

@@ -10,3 +10,4 @@ mod ps;
 mod server;
 mod surface;
 mod trial;
+mod trust;

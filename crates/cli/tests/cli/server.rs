@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 
 use crate::trial::{Answer, Running, Trial, until};
 
-struct Served {
+pub(crate) struct Served {
     child: Running,
     stderr: BufReader<ChildStderr>,
-    url: String,
+    pub(crate) url: String,
     /// What it said before it listened.
     before: String,
 }
 
 impl Served {
-    fn start(trial: &Trial, args: &[&str]) -> Self {
+    pub(crate) fn start(trial: &Trial, args: &[&str]) -> Self {
         let all: Vec<&str> = ["serve", "--listen", "127.0.0.1:0"]
             .iter()
             .chain(args)
@@ -53,7 +53,7 @@ impl Served {
     }
 }
 
-fn with<'a>(server: &'a Served, args: &[&'a str]) -> Vec<&'a str> {
+pub(crate) fn with<'a>(server: &'a Served, args: &[&'a str]) -> Vec<&'a str> {
     [&["--server", &server.url][..], args].concat()
 }
 
@@ -118,6 +118,48 @@ fn everything_is_said_alike_with_and_without_a_server() {
     let (code, words) = server.close();
     assert_eq!(code, Some(0), "{words}");
     assert!(words.contains("closed; nothing was running"), "{words}");
+}
+
+#[test]
+fn output_that_lies_elsewhere_is_not_called_none() {
+    let trial = Trial::new();
+    let record = trial.record("echo out");
+    let id = record["exec_id"].as_str().unwrap();
+    let silent = trial.record("true");
+    // As for a server that shares the records and not the files.
+    let file = trial.state().join(record["stdout_path"].as_str().unwrap());
+    std::fs::remove_file(file).unwrap();
+    let server = Served::start(&trial, &[]);
+    for args in [&["logs", id][..], &["logs", "--follow", id]] {
+        let refused = trial.run(&with(&server, args)).exits(1);
+        assert!(
+            refused.stderr.contains("does not lie with this server"),
+            "{refused:?}"
+        );
+    }
+    let silent = silent["exec_id"].as_str().unwrap();
+    trial.run(&with(&server, &["logs", silent])).exits(0);
+}
+
+#[test]
+fn a_server_that_goes_away_is_not_a_caller_who_canceled() {
+    let trial = Trial::new();
+    let server = Served::start(&trial, &["--drain", "0s"]);
+    let args = ["run", "--scratch", "--", "sleep", "60"];
+    let running = Running::spawn(&mut trial.command(&with(&server, &args)));
+    until(|| {
+        let listed = trial.run(&with(&server, &["ps", "--json"])).exits(0);
+        listed.stdout.contains("\"running\"").then_some(())
+    });
+    let (code, words) = server.close();
+    assert_eq!(code, Some(0), "{words}");
+    let answer = running.answer();
+    assert_eq!(answer.code, Some(125), "{answer:?}");
+    let record = &trial.run(&["ps", "--all", "--json"]).exits(0).json()["items"][0];
+    assert_eq!(
+        (&record["status"], &record["error"]["code"]),
+        (&json!("canceled"), &json!("shutting_down"))
+    );
 }
 
 #[test]

@@ -34,19 +34,19 @@ impl Dispatcher {
     /// Takes no new work from here on. Until `hurry` says so, what runs has `patience` to end.
     pub fn drain(&self, patience: Duration, hurry: &dyn Fn() -> bool) -> Result<Drained> {
         self.draining.store(true, Ordering::SeqCst);
-        let waiting = locked(&self.hall).clear();
+        let waiting = locked(&self.hall).shut();
         let queued = waiting.len();
         for waiting in waiting {
             waiting.live.end();
             self.drop_live(&waiting.live);
         }
         let all = self.running();
-        let ended = all - self.wait_until(patience, hurry);
+        let ended = all.saturating_sub(self.wait_until(patience, hurry));
         for live in locked(&self.live).values() {
             live.stop(Stop::Shutdown);
         }
         let asked = self.running();
-        let stopped = asked - self.wait_until(GRACE, hurry);
+        let stopped = asked.saturating_sub(self.wait_until(GRACE, hurry));
         for live in locked(&self.live).values() {
             live.cancel();
         }
@@ -55,7 +55,7 @@ impl Dispatcher {
         let drained = Drained {
             ended,
             stopped,
-            killed: left_to_kill - left,
+            killed: left_to_kill.saturating_sub(left),
             left,
             queued,
         };

@@ -21,6 +21,8 @@ pub(crate) enum Entrance {
     /// A place in the queue is kept for it; `queue` takes it, `give_up` gives it back.
     Later,
     Full,
+    /// The house is closed.
+    Shut,
 }
 
 #[derive(Debug)]
@@ -39,6 +41,7 @@ pub(crate) struct Hall<T> {
     turns: VecDeque<SpaceId>,
     /// Places in the queue that are kept for somebody who is being written down.
     kept: HashMap<SpaceId, u32>,
+    is_shut: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +58,7 @@ impl<T> Hall<T> {
             queues: HashMap::new(),
             turns: VecDeque::new(),
             kept: HashMap::new(),
+            is_shut: false,
         }
     }
 
@@ -64,6 +68,9 @@ impl<T> Hall<T> {
     }
 
     pub(crate) fn enter(&mut self, account: &Account) -> Entrance {
+        if self.is_shut {
+            return Entrance::Shut;
+        }
         if self.fits(account) {
             *self.running.entry(account.clone()).or_default() += 1;
             return Entrance::Now;
@@ -88,10 +95,14 @@ impl<T> Hall<T> {
     }
 
     /// Takes the kept place. The caller looks for the next one afterwards: somebody may have left
-    /// meanwhile.
-    pub(crate) fn queue(&mut self, account: Account, id: ExecId, what: T) {
+    /// meanwhile. Given back when the house was closed meanwhile.
+    pub(crate) fn queue(&mut self, account: Account, id: ExecId, what: T) -> Option<T> {
         self.give_up(&account.space);
+        if self.is_shut {
+            return Some(what);
+        }
         self.line_up(account, id, what);
+        None
     }
 
     /// Without asking for room: it had its place before a restart.
@@ -142,8 +153,9 @@ impl<T> Hall<T> {
         Some(ticket.what)
     }
 
-    /// Everybody who waits, when the house closes.
-    pub(crate) fn clear(&mut self) -> Vec<T> {
+    /// Lets nobody in any more; everybody who waits is given back.
+    pub(crate) fn shut(&mut self) -> Vec<T> {
+        self.is_shut = true;
         self.turns.clear();
         let queues = std::mem::take(&mut self.queues);
         let tickets = queues.into_values().flatten();
@@ -249,10 +261,10 @@ mod tests {
         assert_eq!(hall.enter(&a), Entrance::Now);
         for number in 0..10 {
             assert_eq!(hall.enter(&a), Entrance::Later);
-            hall.queue(a.clone(), id(number), number);
+            let _ = hall.queue(a.clone(), id(number), number);
         }
         assert_eq!(hall.enter(&b), Entrance::Later);
-        hall.queue(b.clone(), id(99), 99);
+        let _ = hall.queue(b.clone(), id(99), 99);
         hall.leave(&a);
         assert_eq!(hall.next(), Some((a.clone(), 0)));
         assert_eq!(hall.next(), None, "one at a time");
@@ -271,7 +283,7 @@ mod tests {
         let (u, v) = (account("a", Some("u")), account("a", Some("v")));
         assert_eq!(hall.enter(&u), Entrance::Now);
         assert_eq!(hall.enter(&u), Entrance::Later);
-        hall.queue(u.clone(), id(1), 1);
+        let _ = hall.queue(u.clone(), id(1), 1);
         assert_eq!(hall.next(), None);
         assert_eq!(hall.enter(&v), Entrance::Now);
         hall.leave(&u);
@@ -288,7 +300,7 @@ mod tests {
         assert_eq!(hall.enter(&a), Entrance::Now);
         assert_eq!(hall.enter(&a), Entrance::Later);
         assert_eq!(hall.enter(&a), Entrance::Full, "a kept place counts");
-        hall.queue(a.clone(), id(1), 1);
+        let _ = hall.queue(a.clone(), id(1), 1);
         assert_eq!(hall.enter(&a), Entrance::Full);
         assert_eq!(hall.enter(&b), Entrance::Later);
         assert_eq!(hall.enter(&c), Entrance::Full);
@@ -315,9 +327,9 @@ mod tests {
                         Entrance::Now => inside.push(who),
                         Entrance::Later => {
                             next_id = next_id.wrapping_add(1);
-                            hall.queue(who, id(next_id), next_id);
+                            let _ = hall.queue(who, id(next_id), next_id);
                         }
-                        Entrance::Full => {}
+                        Entrance::Full | Entrance::Shut => {}
                     },
                     3 => if let Some(who) = inside.pop() { hall.leave(&who) },
                     4 => hall.set_limits(Settings {

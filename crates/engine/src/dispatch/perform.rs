@@ -233,19 +233,57 @@ impl Dispatcher {
         }
     }
 
+    /// An end that cannot be written now leaves it where it was: it waits on, and may be canceled
+    /// again.
     pub(super) fn cancel_waiting(&self, waiting: Waiting) -> Result<Exec> {
-        let Start::Queued(entry) = waiting.start else {
-            return self.find(&waiting.live.space, waiting.live.exec.as_str());
+        let live = Arc::clone(&waiting.live);
+        let Waiting {
+            plan,
+            project,
+            cancel,
+            journal,
+            stdin,
+            start,
+            since,
+            span,
+            ..
+        } = waiting;
+        let Start::Queued(entry) = start else {
+            return self.find(&live.space, live.exec.as_str());
         };
-        let mut record = waiting.plan.record().clone();
+        let mut record = plan.record().clone();
         record.status = Status::Canceled;
         record.ended_at = Some(Timestamp::now());
         record.sandbox_id = None;
-        let live = waiting.live;
-        let ended = path::end(self.store()?, entry, record, &mut |_| false);
-        live.end();
-        self.drop_live(&live);
-        ended.inspect(|record| self.tell_end(record, waiting.since.elapsed()))
+        let unclosed = match self.store()?.close(entry, record) {
+            Ok(record) => {
+                self.drop_live(&live);
+                live.end();
+                self.tell_end(&record, since.elapsed());
+                return Ok(record);
+            }
+            Err(unclosed) => unclosed,
+        };
+        if unclosed.error.code == Code::Conflict {
+            // Somebody else has settled it.
+            self.drop_live(&live);
+            live.end();
+            return self.find(&live.space, live.exec.as_str());
+        }
+        let (account, exec) = (live.account.clone(), live.exec.clone());
+        let again = Waiting {
+            plan,
+            project,
+            live,
+            cancel,
+            journal,
+            stdin,
+            start: Start::Queued(unclosed.opened),
+            since,
+            span,
+        };
+        locked(&self.hall).line_up(account, exec, again);
+        Err(unclosed.error)
     }
 
     /// The store may come back; a row that somebody else has settled will not.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use glovebox_backend::Cancel;
 use glovebox_model::{Call, Code, Error, Exec, ExecId, Result, Stage, Status};
-use glovebox_store::{Admitted, BudgetTerms, Refused, RequestKey, Terms};
+use glovebox_store::{Admitted, BudgetTerms, NOBODY, Refused, RequestKey, Terms};
 use glovebox_workspace::{Happened, Journal, Project};
 use jiff::Timestamp;
 
@@ -94,6 +94,10 @@ impl Dispatcher {
                 self.forget(&candidate.live);
                 return Err(self.full());
             }
+            Entrance::Shut => {
+                self.forget(&candidate.live);
+                return Err(closed());
+            }
         };
         match taken? {
             Ok(exec) => Ok(Submitted {
@@ -170,7 +174,14 @@ impl Dispatcher {
         let position = locked(&self.hall).waiting_in(&live.space).saturating_sub(1);
         candidate.note_queued(position);
         let waiting = candidate.waiting(Start::Queued(entry));
-        locked(&self.hall).queue(live.account.clone(), live.exec.clone(), waiting);
+        let (account, exec) = (live.account.clone(), live.exec.clone());
+        let left_over = locked(&self.hall).queue(account, exec, waiting);
+        if left_over.is_some() {
+            // The house was closed meanwhile; it is written down, and waits for the next start.
+            self.drop_live(&live);
+            live.end();
+            self.store()?.adopt_queued(self.owner(), NOBODY)?;
+        }
         record.queue_position = Some(position);
         self.call_next();
         Ok(Ok(record))

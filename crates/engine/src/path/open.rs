@@ -1,7 +1,8 @@
 //! Open: the intent is on disk before anything starts.
 
-use glovebox_model::{Exec, Result};
+use glovebox_model::{Error, Exec, Input, Result, Status};
 use glovebox_store::{Owner, Store};
+use jiff::Timestamp;
 
 use super::obtain::Approved;
 use super::plan::Plan;
@@ -23,6 +24,21 @@ impl Opened {
             entry,
             record,
         }
+    }
+
+    /// What goes in before it starts.
+    pub(crate) fn inputs(&self) -> &[Input] {
+        &self.approved.assessed().call().inputs
+    }
+
+    /// The end of something that could not be started after all.
+    pub(crate) fn fail(self, error: Error) -> (glovebox_store::Opened, Exec) {
+        let mut record = self.record;
+        record.status = Status::Error;
+        record.started_at = None;
+        record.ended_at = Some(Timestamp::now());
+        record.error = Some(error.of_exec(record.exec_id.clone()));
+        (self.entry, record)
     }
 
     pub(super) fn into_parts(self) -> (Approved, glovebox_store::Opened, Exec) {

@@ -50,7 +50,7 @@ pub(super) async fn whole(
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     if announced.is_some_and(|bytes| bytes > most) {
-        return Err(too_large(most));
+        return Err(too_large(limit));
     }
     let times = app.times();
     let end = Instant::now() + times.body;
@@ -74,7 +74,7 @@ pub(super) async fn whole(
             continue;
         };
         if bytes.len() + piece.len() > most {
-            return Err(too_large(most));
+            return Err(too_large(limit));
         }
         app.room().grow(&mut room, bytes.len() + piece.len())?;
         bytes.extend_from_slice(&piece);
@@ -85,7 +85,8 @@ pub(super) async fn whole(
     })
 }
 
-fn too_large(most: usize) -> Failure {
+fn too_large(limit: Limit) -> Failure {
+    let most = limit.bytes();
     Failure::new(
         Code::PayloadTooLarge,
         format!(
@@ -93,4 +94,12 @@ fn too_large(most: usize) -> Failure {
             most >> 20
         ),
     )
+    .hint(match limit {
+        Limit::Plain => "send less: a body of this route needs no more",
+        Limit::Exec => {
+            "put large inputs into a workspace first, each with \
+             `PUT /v1/workspaces/{project}/files/{path}`, and name its `project_id`"
+        }
+        Limit::File => "write it in parts, each a file of its own, and join them in an exec",
+    })
 }

@@ -102,7 +102,10 @@ pub(super) async fn get(
 
 pub(super) async fn file(app: &App, caller: &Caller, id: &str, path: &str) -> Answer<Response> {
     let exec = find(app, caller.space(), id).await?;
-    let nowhere = || Failure::not_found("artifact");
+    let nowhere = || {
+        Failure::not_found("artifact")
+            .hint("`GET /v1/execs/{id}/artifacts` lists them; only the server that ran it has them")
+    };
     let relative = RelPath::new(path).map_err(|_| nowhere())?;
     let (space, project) = (exec.ids.space_id, exec.project_id);
     let opened = app.ask("open", move |dispatcher| {

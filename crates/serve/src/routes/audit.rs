@@ -1,7 +1,7 @@
 //! The ledger of the token's space.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io;
 
 use axum::Json;
 use axum::body::Body;
@@ -9,21 +9,20 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
+use futures_util::StreamExt;
 use glovebox_model::{ExecId, ReceiptRef, SpaceId};
 use glovebox_store::{Entry, EntryFilter, Expectations, ExportFormat, Kind};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::sync::mpsc;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
 use crate::auth::ReadsAudit;
 use crate::body::Query;
 use crate::failure::{Answer, Failure};
+use crate::readers::Reader;
 use crate::wire::{Id, Page};
-
-const PIECE: usize = 64 << 10;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -153,7 +152,7 @@ struct Problem {
 
 /// Verify the ledger
 ///
-/// Looks at every entry of the space.
+/// Looks at every entry of the space. A space reads its whole ledger at most four times at once.
 #[utoipa::path(
     get, path = "/v1/audit/verify", operation_id = "verify_audit", tag = "audit",
     responses((status = 200, description = "What was found.", body = Verification)),
@@ -163,7 +162,10 @@ pub(super) async fn verify(
     ReadsAudit(caller): ReadsAudit,
 ) -> Answer<Json<Verification>> {
     let space = caller.space().clone();
+    let reader = app.readers().enter(&space)?;
     let verified = app.ask("verify", move |dispatcher| {
+        // To its end, whether or not the caller waits for it.
+        let _reader = reader;
         dispatcher.store()?.verify(&space, &Expectations::default())
     });
     let verified = verified.await?;
@@ -197,6 +199,9 @@ enum Format {
 }
 
 /// Export the ledger
+///
+/// It ends where the ledger ended when it was asked for; `jsonl` ends with a signed checkpoint of
+/// that, and without one it was cut off. A space reads its whole ledger at most four times at once.
 #[utoipa::path(
     get, path = "/v1/audit/export", operation_id = "export_audit", tag = "audit",
     params(Export),
@@ -212,62 +217,63 @@ pub(super) async fn export(
         None | Some(Format::Jsonl) => ExportFormat::Jsonl,
         Some(Format::Ocsf) => ExportFormat::Ocsf,
     };
+    let reader = app.readers().enter(caller.space())?;
     let space = caller.space().clone();
-    let (send, receive) = mpsc::channel::<io::Result<Bytes>>(4);
-    tokio::spawn(async move {
-        let failed = send.clone();
-        let exported = app.ask("export", move |dispatcher| {
-            let mut out = Pieces {
-                held: Vec::new(),
-                send,
-            };
-            dispatcher.store()?.export(&space, format, &mut out)?;
-            // Who went away does not miss the rest.
-            let _ = out.flush();
-            Ok(())
-        });
-        if exported.await.is_err() {
-            // Cut off, so that nobody takes it for the whole.
-            let _ = failed.send(Err(io::ErrorKind::Other.into())).await;
+    let begun = app.ask("export", move |dispatcher| {
+        dispatcher.store()?.begin_export(&space, format)
+    });
+    let exporting = Exporting {
+        export: begun.await?,
+        app,
+        reader,
+    };
+    // The first piece before the answer begins: its failure can still be an answer.
+    let (first, exporting) = exporting.next().await?;
+    let rest = futures_util::stream::unfold(exporting, |exporting| async {
+        // An error cuts the answer off, so that nobody takes it for the whole.
+        match exporting?.next().await {
+            Ok((piece, next)) => Some((Ok(piece?), next)),
+            Err(_) => Some((Err(io::Error::from(io::ErrorKind::Other)), None)),
         }
     });
-    let pieces = futures_util::stream::unfold(receive, |mut receive| async {
-        let piece = receive.recv().await?;
-        Some((piece, receive))
-    });
-    let mut response = Response::new(Body::from_stream(pieces));
+    let first = futures_util::stream::iter(first.map(Ok));
+    let mut response = Response::new(Body::from_stream(first.chain(rest)));
     let lines = HeaderValue::from_static("application/x-ndjson");
     response.headers_mut().insert(header::CONTENT_TYPE, lines);
     Ok(response)
 }
 
-/// Writes into a response, and waits for a client that reads slowly.
-struct Pieces {
-    held: Vec<u8>,
-    send: mpsc::Sender<io::Result<Bytes>>,
+/// An export under way. While the client reads a piece, neither a thread nor the store is held.
+struct Exporting {
+    app: App,
+    export: glovebox_store::Export,
+    reader: Reader,
 }
 
-impl Write for Pieces {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.held.extend_from_slice(bytes);
-        if self.held.len() >= PIECE {
-            self.flush()?;
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let piece = std::mem::take(&mut self.held);
-        if piece.is_empty() {
-            return Ok(());
-        }
-        let sent = self.send.blocking_send(Ok(Bytes::from(piece)));
-        sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
+impl Exporting {
+    /// Nothing, and no more to come, after the last piece.
+    async fn next(self) -> Answer<(Option<Bytes>, Option<Self>)> {
+        let Self {
+            app,
+            mut export,
+            reader,
+        } = self;
+        let asked = app.ask("export", move |dispatcher| {
+            let piece = dispatcher.store()?.next_piece(&mut export)?;
+            Ok((piece, export))
+        });
+        let (piece, export) = asked.await?;
+        let next = piece.is_some().then_some(Self {
+            app,
+            export,
+            reader,
+        });
+        Ok((piece.map(Bytes::from), next))
     }
 }
 
 /// A signed statement that the ledger had this entry; kept elsewhere, it proves a cut tail.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Checkpoint {
     space_id: String,
     seq: u64,
@@ -289,38 +295,17 @@ pub(super) async fn checkpoint(
     ReadsAudit(caller): ReadsAudit,
 ) -> Answer<Json<Checkpoint>> {
     let space = caller.space().clone();
-    let last = app.ask("checkpoint", move |dispatcher| {
-        let mut last = LastLine::default();
-        dispatcher
-            .store()?
-            .export(&space, ExportFormat::Jsonl, &mut last)?;
-        Ok(last.line)
+    let checkpoint = app.ask("checkpoint", move |dispatcher| {
+        dispatcher.store()?.checkpoint(&space)
     });
-    // An empty ledger ends in its header, which is none.
-    serde_json::from_slice(&last.await?)
-        .map(Json)
-        .map_err(|_| Failure::not_found("checkpoint"))
-}
-
-/// Keeps the last complete line of what is written.
-#[derive(Debug, Default)]
-struct LastLine {
-    line: Vec<u8>,
-    next: Vec<u8>,
-}
-
-impl Write for LastLine {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        for byte in bytes {
-            match byte {
-                b'\n' => self.line = std::mem::take(&mut self.next),
-                byte => self.next.push(*byte),
-            }
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    let found = checkpoint.await?.ok_or_else(|| {
+        Failure::not_found("checkpoint").hint("nothing is written in the ledger of this space yet")
+    })?;
+    Ok(Json(Checkpoint {
+        space_id: found.space_id,
+        seq: found.seq,
+        hash: found.hash,
+        public_key: found.public_key,
+        signature: found.signature,
+    }))
 }

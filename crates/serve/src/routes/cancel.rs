@@ -43,7 +43,7 @@ pub(super) async fn do_cancel<T: serde::Serialize + 'static>(
             .ask("cancel", move |dispatcher| dispatcher.cancel(&space, &id))
             .await;
         let exec = asked.map_err(|failure| match failure.0.code {
-            Code::NotFound => Failure::not_found("exec"),
+            Code::NotFound => Failure::no_exec(),
             _ => failure,
         })?;
         Outcome::json(StatusCode::OK, &shape(exec))

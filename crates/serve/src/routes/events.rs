@@ -25,10 +25,12 @@ use crate::auth::{Caller, ReadsExecs};
 use crate::body::Query;
 use crate::failure::{Answer, Failure};
 
-/// Events that are read at once.
-const PAGE: usize = 128;
+/// Events that are read at once; one holds up to 64 KiB of output.
+const AT_ONCE: usize = 16;
+/// A page that has passed this is passed on.
+const PAGE_BYTES: usize = 256 << 10;
 /// Pages that wait for a client that reads slowly; the rest stays on disk.
-const AHEAD: usize = 2;
+const AHEAD: usize = 1;
 /// How often the store is asked about an exec that another server runs.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -105,7 +107,7 @@ pub(super) async fn follow(
     let exec = find(&app, caller.space(), id).await?;
     let live = app.dispatcher().watch(caller.space(), &exec.exec_id);
     // The first page before the answer begins: its failure can still be an answer.
-    let (exec, page) = read(&app, exec, after).await?;
+    let page = read(&app, &exec, after).await?;
     let (send, receive) = mpsc::channel(AHEAD);
     let teller = Teller {
         app,
@@ -144,15 +146,55 @@ fn last_event_id(headers: &HeaderMap) -> Answer<u64> {
     }
 }
 
-/// The record first, so that what it says about the end is true of the events that follow.
-async fn read(app: &App, exec: Exec, after: u64) -> Answer<(Exec, EventPage)> {
-    let (space, id) = (exec.ids.space_id, exec.exec_id);
+/// Events as they are sent.
+struct Page {
+    text: String,
+    /// The number of the last.
+    after: u64,
+    /// Whether there may be more already.
+    more: bool,
+    /// Nothing comes after the last of these.
+    complete: bool,
+}
+
+async fn read(app: &App, exec: &Exec, after: u64) -> Answer<Page> {
+    let (space, id) = (exec.ids.space_id.clone(), exec.exec_id.clone());
     let asked = app.ask("events", move |dispatcher| {
+        // The record first, so that what it says about the end is true of the events that follow.
         let exec = dispatcher.find(&space, id.as_str())?;
-        let page = dispatcher.events(&exec, after, PAGE)?;
-        Ok((exec, page))
+        let mut page = Page {
+            text: String::new(),
+            after,
+            more: true,
+            complete: false,
+        };
+        while page.more && page.text.len() < PAGE_BYTES {
+            let read = dispatcher.events(&exec, page.after, AT_ONCE)?;
+            page.add(&read, &exec);
+        }
+        Ok(page)
     });
     asked.await
+}
+
+impl Page {
+    /// As many as there is room for; the others are read again.
+    fn add(&mut self, read: &EventPage, exec: &Exec) {
+        for (index, event) in read.events.iter().enumerate() {
+            if self.text.len() >= PAGE_BYTES {
+                return;
+            }
+            self.after = event.seq;
+            let last = read.complete && index + 1 == read.events.len();
+            let (name, data) = told(event, last.then_some(exec));
+            self.text.push_str(&format!(
+                "id: {}\nevent: {name}\ndata: {data}\n\n",
+                event.seq
+            ));
+        }
+        self.complete = read.complete;
+        self.more = !read.complete && read.events.len() >= AT_ONCE;
+    }
 }
 
 struct Teller {
@@ -168,15 +210,16 @@ struct Teller {
 
 impl Teller {
     /// Until the end of the exec, of the token, or of the client.
-    async fn tell(mut self, mut page: EventPage) {
+    async fn tell(mut self, mut page: Page) {
         let times = self.app.times();
         let mut checked = Instant::now();
         loop {
-            let full = page.events.len() >= PAGE;
-            if !self.pass_on(&page).await || page.complete {
+            self.after = page.after;
+            let text = Bytes::from(page.text);
+            if !(text.is_empty() || self.say(text).await) || page.complete {
                 return;
             }
-            if !full && !self.wait(times.keep_alive, checked + times.recheck).await {
+            if !page.more && !self.wait(times.keep_alive, checked + times.recheck).await {
                 return;
             }
             if checked.elapsed() >= times.recheck {
@@ -189,25 +232,11 @@ impl Teller {
             if let Some(live) = &mut self.live {
                 live.borrow_and_update();
             }
-            let Ok((exec, next)) = read(&self.app, self.exec.clone(), self.after).await else {
-                return;
+            page = match read(&self.app, &self.exec, self.after).await {
+                Ok(page) => page,
+                Err(_) => return,
             };
-            (self.exec, page) = (exec, next);
         }
-    }
-
-    async fn pass_on(&mut self, page: &EventPage) -> bool {
-        let mut text = String::new();
-        for event in &page.events {
-            self.after = event.seq;
-            let last = page.complete && page.events.last() == Some(event);
-            let (name, data) = told(event, last.then_some(&self.exec));
-            text.push_str(&format!(
-                "id: {}\nevent: {name}\ndata: {data}\n\n",
-                event.seq
-            ));
-        }
-        text.is_empty() || self.say(Bytes::from(text)).await
     }
 
     async fn say(&mut self, text: Bytes) -> bool {

@@ -1,5 +1,7 @@
 //! Records.
 
+use std::io;
+
 use axum::Json;
 use axum::extract::State;
 use glovebox_model::{Exec, ProjectId, Status};
@@ -14,6 +16,14 @@ use crate::auth::{Caller, ReadsExecs};
 use crate::body::Query;
 use crate::failure::Answer;
 use crate::wire::{Id, Page};
+
+/// Records in a page if nothing is said.
+const LIMIT: usize = 50;
+/// Records that are read at once. One with much output of bytes that JSON escapes has most of a
+/// megabyte.
+const AT_ONCE: usize = 8;
+/// A page that has passed this is full, whatever its limit.
+const PAGE_BYTES: usize = 4 << 20;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -37,7 +47,8 @@ pub(super) struct Filter {
 
 /// List execs
 ///
-/// Those of the token's space, newest first.
+/// Those of the token's space, newest first. A page ends early once its records have passed 4 MiB;
+/// `next` leads on.
 #[utoipa::path(
     get, path = "/v1/execs", operation_id = "list_execs", tag = "execs",
     params(Filter),
@@ -59,22 +70,50 @@ pub(super) async fn page(
     filter: Filter,
 ) -> Answer<glovebox_store::Page<Exec>> {
     let space = caller.space().clone();
-    let filter = ExecFilter {
+    let mut wanted = filter.limit.unwrap_or(LIMIT);
+    let mut filter = ExecFilter {
         status: filter.status,
         task_id: filter.task_id.map(|id| id.0),
         conversation_id: filter.conversation_id.map(|id| id.0),
         project_id: filter.project_id,
-        limit: filter.limit.unwrap_or(0),
+        limit: 0,
         cursor: filter.cursor,
     };
     app.ask("list", move |dispatcher| {
-        let mut page = dispatcher.store()?.list(&space, &filter)?;
-        for exec in &mut page.items {
-            dispatcher.place_in_queue(exec);
+        let store = dispatcher.store()?;
+        let (mut items, mut bytes) = (Vec::new(), Bytes(0));
+        loop {
+            filter.limit = wanted.min(AT_ONCE);
+            let page = store.list(&space, &filter)?;
+            wanted -= page.items.len().min(wanted);
+            for mut exec in page.items {
+                dispatcher.place_in_queue(&mut exec);
+                // Only counted, so it cannot fail.
+                let _ = serde_json::to_writer(&mut bytes, &exec);
+                items.push(exec);
+            }
+            filter.cursor = page.next;
+            if filter.cursor.is_none() || wanted == 0 || bytes.0 >= PAGE_BYTES {
+                let next = filter.cursor;
+                return Ok(glovebox_store::Page { items, next });
+            }
         }
-        Ok(page)
     })
     .await
+}
+
+/// Counts what is written.
+struct Bytes(usize);
+
+impl io::Write for Bytes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Get an exec

@@ -54,6 +54,7 @@ pub(super) struct Written {
 
 fn unknown() -> Failure {
     Failure::not_found("file")
+        .hint("`GET /v1/workspaces/{project}/files/.` lists those of a workspace")
 }
 
 /// `.` is the workspace itself.
@@ -239,6 +240,7 @@ pub(super) async fn remove(
 
 fn no_files() -> Error {
     Error::new(Code::NotFound, Stage::Open, "there is no such workspace")
+        .hint("`GET /v1/workspaces` lists those of the token's space")
 }
 
 /// The path was fine; what stands there is in the way.

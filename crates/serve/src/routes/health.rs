@@ -54,6 +54,9 @@ pub(super) async fn ready(State(app): State<App>) -> Answer<Json<Alive>> {
     if app.dispatcher().is_closed() {
         return Err(not_now(Code::ShuttingDown));
     }
+    if !app.dispatcher().can_start() {
+        return Err(not_now(Code::BackendUnavailable));
+    }
     match app.store_answers().await {
         true => Ok(Json(Alive {
             status: AliveStatus::Ok,
@@ -83,8 +86,14 @@ pub(super) struct SandboxHealth {
     docker_version: Option<String>,
     docker_context: Option<String>,
     store: bool,
-    running: u64,
-    queued: u64,
+    /// Of all spaces: for an admin of the server alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    running: Option<u64>,
+    /// As `running`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    queued: Option<u64>,
     max_concurrent_execs: u32,
     guarantees: Vec<Evidence>,
     probe_run: bool,
@@ -130,6 +139,7 @@ pub(super) async fn sandbox(
         _ => None,
     };
     let well = health.store.is_ok() && health.writable && probe_error.is_none();
+    let operator = caller.operator().is_ok();
     let root = app.dispatcher().state().path().display().to_string();
     Ok(Json(SandboxHealth {
         status: if well {
@@ -138,16 +148,16 @@ pub(super) async fn sandbox(
             SandboxStatus::Degraded
         },
         runtime_mode: "native",
-        workspace_root_native: caller.operator().is_ok().then_some(root),
+        workspace_root_native: operator.then_some(root),
         workspace_writable: health.writable,
         docker_cli_path: None,
         docker_version: None,
         docker_context: None,
         store: health.store.is_ok(),
-        running: load.running,
-        queued: load.queued,
+        running: operator.then_some(load.running),
+        queued: operator.then_some(load.queued),
         max_concurrent_execs: load.limit,
-        guarantees: nameless(health.guarantees, caller.operator().is_ok()),
+        guarantees: nameless(health.guarantees, operator),
         probe_run: probed.is_some(),
         probe_ok: probed.map(|_| probe_error.is_none()),
         probe_error,

@@ -41,6 +41,8 @@ pub(super) async fn create(
 }
 
 /// List execs
+///
+/// As `GET /v1/execs`.
 #[utoipa::path(
     get, path = "/sandbox/execs", operation_id = "sandbox_list_execs", tag = "sandbox",
     params(execs::Filter),

@@ -116,6 +116,6 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Answer<Self> {
         let path = axum::extract::Path::<T>::from_request_parts(parts, app).await;
         path.map(|path| Self(path.0))
-            .map_err(|_| Failure::not_found("thing"))
+            .map_err(|_| Failure::not_found("thing").hint("the path must be UTF-8"))
     }
 }

@@ -18,8 +18,7 @@ pub(super) async fn find(app: &App, space: &SpaceId, name: &str) -> Answer<Exec>
         .ask("find", move |dispatcher| dispatcher.find(&space, &name))
         .await;
     found.map_err(|failure| match failure.0.code {
-        // The same words whatever was asked for.
-        glovebox_model::Code::NotFound => Failure::not_found("exec"),
+        glovebox_model::Code::NotFound => Failure::no_exec(),
         _ => failure,
     })
 }

@@ -115,7 +115,8 @@ async fn either(
         return Ok(Json(output(app, exec, stream, part).await?).into_response());
     }
     let Some(file) = open(app, &exec, stream).await? else {
-        return Err(Failure::not_found("output"));
+        return Err(Failure::not_found("output")
+            .hint("an exec that has not run has none; only the server that ran it has it"));
     };
     let (body, length) = file_body(file, part.offset.unwrap_or(0), part.limit)?;
     let mut response = Response::new(body);

@@ -7,7 +7,7 @@ use axum::Json as Answered;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use glovebox_model::{Code, Error, Role, Scope, SpaceId, Stage, Token, TokenId, TokenName};
+use glovebox_model::{Code, Role, Scope, SpaceId, Token, TokenId, TokenName};
 use glovebox_store::TokenFilter;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -30,13 +30,14 @@ pub(super) struct TokenRequest {
     role: Role,
     /// The caller's own if nothing is said; another only for the operator.
     space_id: Option<SpaceId>,
-    /// Fewer than the role's, never more.
+    /// Fewer than the role's, never more, and none that the caller does not have itself.
     #[schema(max_items = 100)]
     scopes: Option<BTreeSet<Scope>>,
-    /// Whoever holds it acts for this user alone.
+    /// Whoever holds it acts for this user alone. A caller that is bound gives its own.
     user_id: Option<Id>,
-    /// Whoever holds it is this agent alone.
+    /// Whoever holds it is this agent alone. A caller that is bound gives its own.
     agent_id: Option<Id>,
+    /// Not later than the caller's own, which is also what is taken if nothing is said.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
 }
@@ -54,6 +55,9 @@ pub(super) struct NewToken {
 }
 
 /// Create a token
+///
+/// No token makes a stronger one: what the caller may not do, or not for so long, or only for one
+/// user or agent, holds for the new one too.
 #[utoipa::path(
     post, path = "/v1/tokens", operation_id = "create_token", tag = "tokens",
     request_body = TokenRequest,
@@ -134,9 +138,22 @@ impl TokenRequest {
             let message = format!("the role `{}` does not have `{scope}`", self.role);
             return Err(Failure::new(Code::Forbidden, message));
         }
+        let own = caller.token();
+        if let Some(scope) = scopes.iter().find(|scope| !own.may(**scope)) {
+            let message = format!("this token lacks `{scope}` and cannot give it");
+            return Err(Failure::new(Code::Forbidden, message)
+                .hint("ask for fewer `scopes`, or use a token that has it"));
+        }
         let created_at = Timestamp::now();
         if self.expires_at.is_some_and(|end| end <= created_at) {
             return Err(Failure::new(Code::Conflict, "`expires_at` is in the past"));
+        }
+        if let (Some(asked), Some(own)) = (self.expires_at, own.expires_at)
+            && asked > own
+        {
+            let message = format!("this token ends at `{own}`, and the new one would end later");
+            return Err(Failure::new(Code::Forbidden, message)
+                .hint("leave `expires_at` out: the new one then ends with this one"));
         }
         Ok(Token {
             token_id: id.clone(),
@@ -144,12 +161,26 @@ impl TokenRequest {
             role: self.role,
             space_id,
             scopes,
-            user_id: self.user_id.map(|id| id.0),
-            agent_id: self.agent_id.map(|id| id.0),
+            user_id: bound("user", self.user_id, own.user_id.as_deref())?,
+            agent_id: bound("agent", self.agent_id, own.agent_id.as_deref())?,
             created_at,
-            expires_at: self.expires_at,
+            expires_at: self.expires_at.or(own.expires_at),
             revoked_at: None,
         })
+    }
+}
+
+/// Whoever is bound binds the tokens that it makes in the same way.
+fn bound(what: &str, asked: Option<Id>, own: Option<&str>) -> Answer<Option<String>> {
+    match (asked, own) {
+        (Some(asked), Some(own)) if asked.0 != own => {
+            let message = format!("this token is bound to the {what} `{own}`, and the new one too");
+            Err(Failure::new(Code::Forbidden, message).hint(format!(
+                "leave `{what}_id` out, or use a token that is not bound"
+            )))
+        }
+        (Some(asked), _) => Ok(Some(asked.0)),
+        (None, own) => Ok(own.map(str::to_owned)),
     }
 }
 
@@ -203,7 +234,7 @@ pub(super) async fn list(
 }
 
 fn unknown() -> Failure {
-    Failure::not_found("token")
+    Failure::not_found("token").hint("`GET /v1/tokens?all=true` lists those of the token's space")
 }
 
 /// One that the caller may see; any other is as unknown as one that never was.
@@ -264,11 +295,9 @@ pub(super) async fn revoke(
     let (by, work_app) = (caller.actor(), app.clone());
     let work = async move {
         let revoked = work_app.ask("revoke_token", move |dispatcher| {
-            let revoked = dispatcher.store()?.revoke_token(&token.token_id, &by)?;
-            revoked
-                .ok_or_else(|| Error::new(Code::NotFound, Stage::Parse, "there is no such token"))
+            dispatcher.store()?.revoke_token(&token.token_id, &by)
         });
-        let token = revoked.await?;
+        let token = revoked.await?.ok_or_else(unknown)?;
         work_app.auth().forget();
         Outcome::json(StatusCode::OK, &token)
     };

@@ -55,7 +55,7 @@ pub(super) struct Filter {
 }
 
 pub(super) fn unknown() -> Failure {
-    Failure::not_found("workspace")
+    Failure::not_found("workspace").hint("`GET /v1/workspaces` lists those of the token's space")
 }
 
 /// What cannot be the name of a workspace names none.

@@ -111,7 +111,10 @@ pub(crate) fn what_is_too_large_is_refused_before_it_is_read() {
             house.admin
         )
     };
-    for (path, most) in [("/v1/execs", 16_usize << 20), ("/v1/tokens", 1 << 20)] {
+    for (path, most, hint) in [
+        ("/v1/execs", 16_usize << 20, "PUT /v1/workspaces"),
+        ("/v1/tokens", 1 << 20, "send less"),
+    ] {
         let announced = head(path, &format!("Content-Length: {}", most * 10));
         let answer = raw(house.address, announced.as_bytes());
         assert!(
@@ -119,6 +122,10 @@ pub(crate) fn what_is_too_large_is_refused_before_it_is_read() {
             "{}",
             String::from_utf8_lossy(&answer)
         );
+        let error = Reply::parse(&answer).json()["error"].clone();
+        let limit = format!("{} MiB", most >> 20);
+        assert!(error["message"].as_str().unwrap().contains(&limit));
+        assert!(error["hints"][0].as_str().unwrap().contains(hint));
         let mut stream = connect(house.address);
         stream
             .write_all(head(path, "Transfer-Encoding: chunked").as_bytes())

@@ -77,3 +77,21 @@ pub(crate) fn a_stream_can_be_taken_up_again() {
         .header("Last-Event-ID", "x");
     assert_eq!(bad.send(house.address).status, 400);
 }
+
+pub(crate) fn much_output_is_told_without_loss() {
+    let house = House::open();
+    // Six bytes of JSON for each, so far more than a page.
+    let request = shell("head -c 524288 /dev/zero; echo end");
+    let exec = house.post("/v1/execs", &request).json();
+    let id = exec["exec_id"].as_str().unwrap();
+    let all = events(&house.get(&format!("/v1/execs/{id}/events")).text());
+    let numbers: Vec<u64> = all.iter().map(|(number, _, _)| *number).collect();
+    assert_eq!(numbers, (1..=all.len() as u64).collect::<Vec<_>>());
+    let told: String = all
+        .iter()
+        .filter_map(|(_, _, data)| data["text"].as_str())
+        .collect();
+    assert_eq!(told.len(), 524_288 + 4);
+    assert!(told.ends_with("\0end\n"));
+    assert_eq!(all.last().unwrap().2["exit_code"], 0);
+}

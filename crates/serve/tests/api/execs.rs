@@ -137,3 +137,51 @@ pub(crate) fn bindings_of_a_token_are_kept() {
     assert_eq!(post(json!({"user_id": "bob"})).status, 403);
     assert_eq!(post(json!({"agent_id": "other"})).status, 403);
 }
+
+pub(crate) fn a_page_is_bounded_by_its_bytes() {
+    let house = House::open();
+    // Bytes that JSON escapes: a record of most of a megabyte.
+    let large = shell("head -c 65536 /dev/zero; head -c 65536 /dev/zero >&2");
+    for _ in 0..9 {
+        assert_eq!(house.post("/v1/execs", &large).json()["exit_code"], 0);
+    }
+    for route in ["/v1/execs", "/sandbox/execs"] {
+        let mut seen = std::collections::BTreeSet::new();
+        let (mut pages, mut cursor) = (0, String::new());
+        loop {
+            let page = house.get(&format!("{route}?limit=1000{cursor}"));
+            assert!(page.body.len() < 12 << 20, "{} bytes", page.body.len());
+            let page = page.json();
+            pages += 1;
+            let items = page["items"].as_array().unwrap();
+            assert!(!items.is_empty());
+            let new = |item: &serde_json::Value| seen.insert(item["exec_id"].to_string());
+            assert!(items.iter().all(new), "each is on one page");
+            match page["next"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        assert_eq!((pages, seen.len()), (2, 9), "{route}");
+    }
+    let few = house.get("/v1/execs?limit=3").json();
+    assert_eq!(few["items"].as_array().unwrap().len(), 3);
+    assert!(few["next"].is_string());
+}
+
+pub(crate) fn whoever_finds_nothing_is_told_where_to_look() {
+    let house = House::open();
+    for (path, hint) in [
+        ("/v1/execs/e_nothing", "GET /v1/execs"),
+        ("/v1/execs/e_nothing/stdout", "GET /v1/execs"),
+        ("/sandbox/execs/e_nothing", "GET /v1/execs"),
+        ("/v1/tokens/nothing", "GET /v1/tokens"),
+        ("/v1/workspaces/nothing", "GET /v1/workspaces"),
+        ("/v1/nothing", "GET /openapi.json"),
+    ] {
+        let reply = house.get(path);
+        assert_eq!(reply.status, 404, "{path}");
+        let told = reply.json()["error"]["hints"][0].to_string();
+        assert!(told.contains(hint), "{path}: {told}");
+    }
+}

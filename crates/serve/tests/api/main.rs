@@ -7,6 +7,7 @@
 #[macro_use]
 #[path = "../../../cage/tests/spawner/harness.rs"]
 mod harness;
+mod audit;
 mod bodies;
 mod browser;
 mod client;
@@ -30,6 +31,7 @@ fn main() -> std::process::ExitCode {
         tokens::the_bootstrap_token_is_private_and_kept,
         tokens::roles_do_what_they_may_and_no_more,
         tokens::only_the_operator_sees_other_spaces,
+        tokens::no_token_makes_a_stronger_one,
         browser::a_foreign_host_is_refused_everywhere,
         browser::a_foreign_origin_is_refused_everywhere,
         smuggling::ambiguous_requests_end_the_connection,
@@ -47,9 +49,13 @@ fn main() -> std::process::ExitCode {
         execs::a_client_that_goes_away_loses_nothing,
         execs::a_wrong_shape_is_refused_as_policy,
         execs::bindings_of_a_token_are_kept,
+        execs::a_page_is_bounded_by_its_bytes,
+        execs::whoever_finds_nothing_is_told_where_to_look,
+        audit::an_export_can_be_verified_elsewhere,
         once::the_same_key_is_done_once,
         once::a_key_is_for_one_request,
         events::a_stream_can_be_taken_up_again,
+        events::much_output_is_told_without_loss,
         transport::a_unix_socket_is_for_its_owner,
         transport::a_server_closes_in_order,
         transport::files_of_tls_are_named_when_they_are_no_good,

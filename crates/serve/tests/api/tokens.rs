@@ -141,7 +141,8 @@ pub(crate) fn a_revoked_token_is_refused_and_its_stream_ends() {
 
 pub(crate) fn guessing_is_slowed_down_and_locks_nobody_out() {
     let house = House::with(|options| options.bad_tokens = 5);
-    let bad = Ask::new("GET", "/v1/whoami").token("gb_x");
+    let guess = format!("gb_{}_{}", "0".repeat(32), "0".repeat(64));
+    let bad = Ask::new("GET", "/v1/whoami").token(&guess);
     for _ in 0..5 {
         assert_eq!(bad.send(house.address).status, 401);
     }
@@ -263,7 +264,16 @@ pub(crate) fn only_the_operator_sees_other_spaces() {
     assert_eq!(get("/metrics").status, 403);
     let health = get("/sandbox/health").json();
     assert_eq!(health["workspace_root_native"], json!(null));
-    assert!(house.get("/sandbox/health").json()["workspace_root_native"].is_string());
+    let counts =
+        |health: &serde_json::Value| ["running", "queued"].map(|name| health.get(name).cloned());
+    assert_eq!(
+        counts(&health),
+        [None, None],
+        "what others do is theirs to know"
+    );
+    let health = house.get("/sandbox/health").json();
+    assert!(health["workspace_root_native"].is_string());
+    assert_eq!(counts(&health), [Some(json!(0)), Some(json!(0))]);
     let mine = house.get("/v1/whoami").json()["token_id"]
         .as_str()
         .unwrap()
@@ -276,4 +286,57 @@ pub(crate) fn only_the_operator_sees_other_spaces() {
         .token(&tenant)
         .json(&json!({"name": "x", "role": "agent", "space_id": "local"}));
     assert_eq!(other.send(house.address).status, 403);
+}
+
+pub(crate) fn no_token_makes_a_stronger_one() {
+    let house = House::open();
+    let end = "2090-01-01T00:00:00Z";
+    let narrow = house.token(&json!({
+        "name": "narrow", "role": "admin", "scopes": ["tokens:write", "execs:read"],
+        "user_id": "ann", "agent_id": "coder", "expires_at": end,
+    }));
+    let make = |more: serde_json::Value| {
+        let mut request = json!({"name": "x", "role": "agent", "scopes": ["execs:read"]});
+        for (key, value) in more.as_object().unwrap() {
+            request[key] = value.clone();
+        }
+        Ask::new("POST", "/v1/tokens")
+            .token(&narrow)
+            .json(&request)
+            .send(house.address)
+    };
+    for (more, named) in [
+        (
+            json!({"scopes": ["execs:read", "files:read"]}),
+            "files:read",
+        ),
+        (json!({"scopes": null}), "execs:write"),
+        (json!({"role": "admin", "scopes": null}), "execs:write"),
+        (
+            json!({"role": "admin", "scopes": ["settings:write"]}),
+            "settings:write",
+        ),
+        (json!({"user_id": "bob"}), "ann"),
+        (json!({"agent_id": "other"}), "coder"),
+        (json!({"expires_at": "2090-01-01T00:00:01Z"}), end),
+        (json!({"space_id": "other", "user_id": "bob"}), "ann"),
+    ] {
+        let refused = make(more.clone());
+        assert_eq!(refused.status, 403, "{more}: {}", refused.text());
+        let error = refused.json()["error"].clone();
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains(named), "{more}: {message}");
+        assert!(error["hints"][0].is_string(), "{more}");
+    }
+    let made = make(json!({}));
+    assert_eq!(made.status, 201, "{}", made.text());
+    let token = made.json()["token"].clone();
+    assert_eq!(
+        [&token["user_id"], &token["agent_id"], &token["expires_at"]],
+        [&json!("ann"), &json!("coder"), &json!(end)],
+        "what binds the one binds the other"
+    );
+    let sooner = make(json!({"name": "y", "user_id": "ann", "expires_at": "2080-01-01T00:00:00Z"}));
+    assert_eq!(sooner.status, 201, "{}", sooner.text());
+    assert_eq!(sooner.json()["token"]["expires_at"], "2080-01-01T00:00:00Z");
 }

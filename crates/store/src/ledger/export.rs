@@ -83,6 +83,30 @@ impl ExportedEntry {
     }
 }
 
+/// An export that is written piece by piece. What it writes ends where the ledger ended when it
+/// was begun; between two pieces it holds nothing of the store.
+#[derive(Debug)]
+pub struct Export {
+    space: SpaceId,
+    format: ExportFormat,
+    /// The last entry that there was, and so the last that is written.
+    end: Option<End>,
+    /// The last that was written.
+    last: Option<End>,
+    entries: u64,
+    at: Place,
+}
+
+/// The number and the hash of an entry.
+type End = (i64, Vec<u8>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Start,
+    Entries,
+    Over,
+}
+
 impl Store {
     /// Writes the whole ledger of a space and returns the number of entries.
     pub fn export(
@@ -91,98 +115,157 @@ impl Store {
         format: ExportFormat,
         out: &mut dyn Write,
     ) -> Result<u64> {
-        self.read(|session| match format {
-            ExportFormat::Jsonl => {
-                let key = self.key(session)?;
-                export_jsonl(session, space, key, out)
-            }
-            ExportFormat::Ocsf => {
-                let mut count = 0;
-                each_entry(session, space, |entry| {
-                    count += 1;
-                    write_line(out, &ocsf::event(&entry.into_entry()?))
-                })?;
-                out.flush().map_err(|error| not_written(&error))?;
-                Ok(count)
-            }
+        let mut export = self.begin_export(space, format)?;
+        while let Some(piece) = self.next_piece(&mut export)? {
+            out.write_all(&piece).map_err(|error| not_written(&error))?;
+        }
+        out.flush().map_err(|error| not_written(&error))?;
+        Ok(export.entries)
+    }
+
+    /// Finds where the ledger ends. Its entries are read by [`Store::next_piece`].
+    pub fn begin_export(&self, space: &SpaceId, format: ExportFormat) -> Result<Export> {
+        let end = self.read(|session| match format {
+            ExportFormat::Jsonl => vouched_end(session, space, self.key(session)?),
+            ExportFormat::Ocsf => last_entry(session, space),
+        });
+        Ok(Export {
+            space: space.clone(),
+            format,
+            end: end.map_err(at(Stage::Close))?,
+            last: None,
+            entries: 0,
+            at: Place::Start,
         })
-        .map_err(at(Stage::Close))
+    }
+
+    /// The next lines, some hundred at most; `None` after the last.
+    pub fn next_piece(&self, export: &mut Export) -> Result<Option<Vec<u8>>> {
+        self.piece(export).map_err(at(Stage::Close))
+    }
+
+    fn piece(&self, export: &mut Export) -> Result<Option<Vec<u8>>> {
+        let mut out = Vec::new();
+        match export.at {
+            Place::Over => return Ok(None),
+            Place::Start => {
+                if export.format == ExportFormat::Jsonl {
+                    let key = self.read(|session| self.key(session))?;
+                    write_line(&mut out, &Line::Header(header(&export.space, key)))?;
+                }
+                export.at = Place::Entries;
+            }
+            Place::Entries => {}
+        }
+        let seq = |end: &Option<End>| end.as_ref().map_or(i64::MIN, |end| end.0);
+        let (after, end) = (seq(&export.last), seq(&export.end));
+        let entries = self.entries_between(&export.space, after, end)?;
+        let is_last = entries.len() < AT_ONCE;
+        for entry in entries {
+            export.entries += 1;
+            export.last = Some((entry.seq, entry.hash.clone()));
+            match export.format {
+                ExportFormat::Jsonl => {
+                    write_line(&mut out, &Line::Entry(ExportedEntry::new(&entry)?))?;
+                }
+                ExportFormat::Ocsf => write_line(&mut out, &ocsf::event(&entry.into_entry()?))?,
+            }
+        }
+        if is_last {
+            export.at = Place::Over;
+            if export.format == ExportFormat::Jsonl {
+                write_line(&mut out, &Line::Checkpoint(self.vouch_for(export)?))?;
+            }
+        }
+        Ok(Some(out))
+    }
+
+    /// What is signed here is believed elsewhere, so only an export that ends where the ledger
+    /// ended is vouched for.
+    fn vouch_for(&self, export: &Export) -> Result<Checkpoint> {
+        if export.last != export.end {
+            return Err(ends_elsewhere());
+        }
+        let start = (0, vec![0; 32]);
+        let end = export.end.as_ref().unwrap_or(&start);
+        self.read(|session| sign(self.key(session)?, &export.space, end))
+    }
+
+    /// A signed statement of where the ledger of a space ends; `None` while it is empty.
+    pub fn checkpoint(&self, space: &SpaceId) -> Result<Option<Checkpoint>> {
+        let checkpoint = self.read(|session| {
+            let key = self.key(session)?;
+            let end = vouched_end(session, space, key)?;
+            end.map(|end| sign(key, space, &end)).transpose()
+        });
+        checkpoint.map_err(at(Stage::Close))
+    }
+
+    fn entries_between(&self, space: &SpaceId, after: i64, end: i64) -> Result<Vec<StoredEntry>> {
+        self.ask("read the ledger", |session| {
+            session.rows(
+                &format!(
+                    "SELECT {ENTRY_COLUMNS} FROM ledger_entries e
+                     WHERE e.space_id = ?1 AND e.seq > ?2 AND e.seq <= ?3
+                     ORDER BY e.seq LIMIT {AT_ONCE}"
+                ),
+                values![space.as_str(), after, end],
+                read_entry,
+            )
+        })
     }
 }
 
-fn export_jsonl(
-    session: &Session,
-    space: &SpaceId,
-    key: &LedgerKey,
-    out: &mut dyn Write,
-) -> Result<u64> {
-    let header = Header {
+fn header(space: &SpaceId, key: &LedgerKey) -> Header {
+    Header {
         format: FORMAT.to_owned(),
         version: VERSION,
         space_id: space.as_str().to_owned(),
         public_key: hex::encode(&key.public()),
-    };
-    write_line(out, &Line::Header(header))?;
-    let mut count = 0;
-    let mut last = (0, vec![0; 32]);
-    each_entry(session, space, |entry| {
-        count += 1;
-        write_line(out, &Line::Entry(ExportedEntry::new(&entry)?))?;
-        last = (entry.seq, entry.hash);
-        Ok(())
-    })?;
-    // What is signed here is believed elsewhere, so only a head that is ours is vouched for.
-    let head = StoredHead::read(session, space.as_str()).doing("read the ledger's head")?;
-    let (seq, hash) = match head {
-        None if count == 0 => (0, [0; 32]),
-        None => return Err(tampered("the ledger has entries and no signed head")),
-        Some(stored) => match stored.signed_by(&key.public(), space.as_str()) {
-            Some(head) if (stored.seq, &stored.hash) == (last.0, &last.1) => (head.seq, head.hash),
-            _ => {
-                return Err(tampered(
-                    "the ledger does not end where its signed head says",
-                ));
-            }
-        },
-    };
-    let checkpoint = key.checkpoint(space.as_str(), seq, &hash);
-    write_line(out, &Line::Checkpoint(checkpoint))?;
-    out.flush().map_err(|error| not_written(&error))?;
-    Ok(count)
-}
-
-fn each_entry(
-    session: &Session,
-    space: &SpaceId,
-    mut each: impl FnMut(StoredEntry) -> Result<()>,
-) -> Result<()> {
-    let mut after = i64::MIN;
-    loop {
-        let entries = session
-            .rows(
-                &format!(
-                    "SELECT {ENTRY_COLUMNS} FROM ledger_entries e
-                     WHERE e.space_id = ?1 AND e.seq > ?2 ORDER BY e.seq LIMIT {AT_ONCE}"
-                ),
-                values![space.as_str(), after],
-                read_entry,
-            )
-            .doing("read the ledger")?;
-        let Some(last) = entries.last() else {
-            return Ok(());
-        };
-        after = last.seq;
-        for entry in entries {
-            each(entry)?;
-        }
     }
 }
 
-fn write_line(out: &mut dyn Write, line: &impl Serialize) -> Result<()> {
-    let mut bytes = serde_json::to_vec(line)
+fn sign(key: &LedgerKey, space: &SpaceId, (seq, hash): &End) -> Result<Checkpoint> {
+    let hash = hash.as_slice().try_into().map_err(|_| ends_elsewhere())?;
+    Ok(key.checkpoint(space.as_str(), seq.unsigned_abs(), &hash))
+}
+
+/// The last entry, which must be the one that our signed head names; `None` in an empty ledger.
+fn vouched_end(session: &Session, space: &SpaceId, key: &LedgerKey) -> Result<Option<End>> {
+    let last = last_entry(session, space)?;
+    let head = StoredHead::read(session, space.as_str()).doing("read the ledger's head")?;
+    match (head, last) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(tampered("the ledger has entries and no signed head")),
+        (Some(head), Some(last))
+            if (head.seq, &head.hash) == (last.0, &last.1)
+                && head.signed_by(&key.public(), space.as_str()).is_some() =>
+        {
+            Ok(Some(last))
+        }
+        (Some(_), _) => Err(ends_elsewhere()),
+    }
+}
+
+fn last_entry(session: &Session, space: &SpaceId) -> Result<Option<End>> {
+    session
+        .row(
+            "SELECT seq, hash FROM ledger_entries WHERE space_id = ?1 ORDER BY seq DESC LIMIT 1",
+            values![space.as_str()],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .doing("read the ledger's end")
+}
+
+fn ends_elsewhere() -> Error {
+    tampered("the ledger does not end where its signed head says")
+}
+
+fn write_line(out: &mut Vec<u8>, line: &impl Serialize) -> Result<()> {
+    serde_json::to_writer(&mut *out, line)
         .map_err(|error| crate::failure::internal("cannot write a line").caused_by(error))?;
-    bytes.push(b'\n');
-    out.write_all(&bytes).map_err(|error| not_written(&error))
+    out.push(b'\n');
+    Ok(())
 }
 
 /// Where an export goes is not the store, so its failures are not the store's.

@@ -14,7 +14,7 @@ mod vouch;
 mod walk;
 
 pub use entry::{Entry, Kind};
-pub use export::ExportFormat;
+pub use export::{Export, ExportFormat};
 pub use key::Checkpoint;
 pub use offline::verify_export;
 pub use query::EntryFilter;

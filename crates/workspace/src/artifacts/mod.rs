@@ -11,13 +11,14 @@ mod meta;
 use std::ffi::CString;
 use std::io::Write;
 
-use glovebox_model::{Code, Error, Exec, ExecId, ProjectId, Result, Stage};
+use glovebox_model::{Code, Error, Exec, ExecId, Input, ProjectId, Result, Stage};
 use rustix::fd::AsFd;
 use rustix::fs::renameat;
 use rustix::io::Errno;
 
 use crate::dir::{Dir, from_io, remove_name, temporary_name};
 use crate::fault::{FsError, FsErrorKind};
+use crate::input;
 use crate::layout::{Project, WorkKind, artifacts_path};
 use crate::sink::{Captured, Excerpt, OutputSink};
 use crate::stat::Kind;
@@ -99,6 +100,14 @@ impl ExecFiles {
     /// What the sandbox gets at `/workspace/inputs`, read-only. None when there are none.
     pub fn inputs(&self) -> Option<&Dir> {
         self.inputs.as_ref()
+    }
+
+    /// Puts the inputs where the sandbox sees them.
+    pub fn place_inputs(&self, inputs: &[Input]) -> Result<()> {
+        match &self.inputs {
+            Some(dir) => input::check(inputs)?.place(dir),
+            None => Ok(()),
+        }
     }
 
     /// Relative to the state directory.

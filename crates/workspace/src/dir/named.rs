@@ -43,8 +43,8 @@ impl Dir {
     }
 
     /// A file of ours that is there already, to be written further.
-    pub(crate) fn append_name(&self, name: &str) -> FsResult<File> {
-        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    pub(crate) fn reopen_name(&self, name: &str) -> FsResult<File> {
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         self.open_bytes("open", name.as_bytes(), flags, Mode::empty())
             .map(File::from)
     }
