@@ -57,7 +57,9 @@ fn one_of_two_is_killed_and_nothing_is_lost_or_run_twice() {
     let over = Arc::new(AtomicBool::new(false));
     let numbers = Arc::new(AtomicU64::new(0));
     let told: Arc<Mutex<BTreeMap<String, Option<Value>>>> = Arc::default();
-    let loads: Vec<_> = [first.client(), second.client()]
+    // One token for both: a key is remembered for who sent it.
+    let token = first.token_of("agent", "local", "both");
+    let loads: Vec<_> = [first.client_of(&token), second.client_of(&token)]
         .into_iter()
         .cycle()
         .take(8)
@@ -96,7 +98,7 @@ fn one_of_two_is_killed_and_nothing_is_lost_or_run_twice() {
         load.join().unwrap();
     }
 
-    let client = second.client();
+    let client = second.client_of(&token);
     let ids: Vec<String> = told.lock().unwrap().keys().cloned().collect();
     for id in &ids {
         let unanswered = told.lock().unwrap()[id].is_none();
@@ -134,7 +136,7 @@ fn one_of_two_is_killed_and_nothing_is_lost_or_run_twice() {
     for id in logs.lines() {
         assert!(ran.insert(id), "{id} ran twice");
     }
-    let verified = client.get("/v1/audit/verify");
+    let verified = second.client().get("/v1/audit/verify");
     assert_eq!(verified.status, 200, "{}", verified.text());
     assert_eq!(
         verified.json()["problems"],

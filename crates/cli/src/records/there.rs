@@ -15,6 +15,10 @@ use crate::remote::{Remote, Target};
 /// Of one stream at once.
 const PIECE: usize = 1 << 20;
 /// A shortened id is looked for among so many of the newest.
+/// How many a listing has when nobody says.
+const USUAL: usize = 50;
+/// What the API gives at most in one page.
+const MOST: usize = 1000;
 const LOOK_PAGES: usize = 10;
 const LOOK_PAGE: usize = 100;
 
@@ -33,14 +37,32 @@ impl There {
         }
     }
 
+    /// As many as were asked for: the server ends a page early when its records are large.
     pub(super) fn list(&self, filter: &ExecFilter) -> Result<Page<Exec>> {
+        let wanted = if filter.limit == 0 {
+            USUAL
+        } else {
+            filter.limit
+        };
+        let mut page = self.page(filter, wanted, filter.cursor.as_deref())?;
+        while page.items.len() < wanted
+            && let Some(next) = page.next.take()
+        {
+            let more = self.page(filter, wanted - page.items.len(), Some(&next))?;
+            page.items.extend(more.items);
+            page.next = more.next;
+        }
+        Ok(page)
+    }
+
+    fn page(&self, filter: &ExecFilter, limit: usize, cursor: Option<&str>) -> Result<Page<Exec>> {
         let target = Target::new("/v1/execs")
             .optional("status", filter.status)
             .optional("task_id", filter.task_id.as_deref())
             .optional("conversation_id", filter.conversation_id.as_deref())
             .optional("project_id", filter.project_id.as_ref())
-            .optional("limit", Some(filter.limit).filter(|limit| *limit > 0))
-            .optional("cursor", filter.cursor.as_deref());
+            .optional("limit", Some(limit.min(MOST)))
+            .optional("cursor", cursor);
         self.remote.get(target)
     }
 

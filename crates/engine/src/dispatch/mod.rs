@@ -121,6 +121,9 @@ impl Dispatcher {
         })?;
         let store = engine.store()?;
         store.enlist(engine.owner().id(), LEASE)?;
+        // Also shows, before anybody is let in, that the ledger can be written.
+        let version = serde_json::json!({ "version": env!("CARGO_PKG_VERSION") });
+        store.note(&SpaceId::local(), "server_started", None, version)?;
         let (settings, version) = store.settings()?;
         let dispatcher = Arc::new(Self {
             hall: Mutex::new(Hall::new(capped(settings.clone(), concurrency_ceiling))),
