@@ -12,7 +12,8 @@ pub struct Server {
     child: Child,
     pub address: SocketAddr,
     pub token: String,
-    pub state: TempDir,
+    /// Removed with this value.
+    _state: TempDir,
 }
 
 impl Server {
@@ -54,7 +55,7 @@ impl Server {
             child,
             address,
             token: token.trim().to_owned(),
-            state,
+            _state: state,
         })
     }
 

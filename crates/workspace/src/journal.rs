@@ -304,9 +304,9 @@ mod tests {
             journal.add(at, happened);
         }
         let reader = layout.journal(project.id(), &exec).unwrap().unwrap();
-        for after in 0..=5 {
-            let read = reader.read(after, 100).unwrap();
-            let rest = all.iter().zip(1..).skip(after as usize);
+        for after in 0..=5_u8 {
+            let read = reader.read(after.into(), 100).unwrap();
+            let rest = all.iter().zip(1..).skip(after.into());
             let expected: Vec<_> = rest
                 .map(|(happened, seq)| JournalEntry {
                     seq,
