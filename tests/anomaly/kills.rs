@@ -152,6 +152,8 @@ impl Trial {
                 }
             }
             Victim::Everyone => {
+                // Else it may hear of the others' end, and write it down, before its own comes.
+                running.signal(Signal::STOP);
                 for one in family.iter().rev() {
                     one.signal(Signal::KILL);
                 }

@@ -992,6 +992,97 @@ def controls_below_sys():
     return none_of(found, "writable")
 
 
+# The directories that an exec is given, wherever its sandbox comes from.
+
+
+def rooms():
+    """Where they are; outside, copies that may be ruined."""
+    if os.environ.get("PROBE_RESOLVE"):
+        return "/workspace"
+    base = os.path.join(WORK, ".probe-rooms")
+    for name in ("work", "inputs", "artifacts"):
+        os.makedirs(os.path.join(base, name), exist_ok=True)
+    return base
+
+
+@probe("rooms")
+def other_directories_in_their_place():
+    base, done = rooms(), []
+
+    def attempt(what, change, undo):
+        try:
+            change()
+            done.append(what)
+            undo()
+        except OSError:
+            pass
+
+    for name in ("work", "inputs", "artifacts"):
+        path, away = os.path.join(base, name), os.path.join(base, "away")
+        attempt(f"rename {name}", lambda: os.rename(path, away), lambda: os.rename(away, path))
+        attempt(f"remove {name}", lambda: os.rmdir(path), lambda: os.mkdir(path))
+    attempt("rename all", lambda: os.rename(base, base + "-away"), lambda: os.rename(base + "-away", base))
+    made = os.path.join(base, "made")
+    attempt("link beside", lambda: os.symlink("/etc", made), lambda: os.unlink(made))
+    attempt("directory beside", lambda: os.mkdir(made), lambda: os.rmdir(made))
+    attempt("open to all", lambda: os.chmod(base, 0o777), lambda: None)
+    return none_of(done, "done")
+
+
+@probe("rooms")
+def taking_their_mounts_apart():
+    bind, move, remount = 0x1000, 0x2000, 0x20
+    results = []
+    for name in ("work", "inputs", "artifacts"):
+        path = os.path.join(rooms(), name).encode()
+        # Nothing is mounted there outside, so these change nothing where they are allowed.
+        results += [refused("umount2", path, flags) for flags in (0, 2, 4, 8)]
+        results.append(refused("mount", b"none", path, b"", remount | bind, None))
+        results.append(refused("mount", path, b"/absent", b"", bind, None))
+        results.append(refused("mount", path, b"/absent", b"", move, None))
+    return all_of(results)
+
+
+@probe("rooms")
+def mounts_of_another_exec():
+    with open("/proc/self/mountinfo") as file:
+        named = set(re.findall(r"\be_[0-9a-f]{32}\b", file.read()))
+    return none_of(named - {os.environ.get("GLOVEBOX_EXEC_ID")}, "named")
+
+
+@probe("rooms")
+def files_of_another_exec():
+    found = [os.path.join(place, it) for place in ("/tmp", "/var/tmp", "/dev/shm", "/home/sandbox")
+             if os.path.isdir(place) for it in os.listdir(place)
+             if not it.startswith((".bash", ".profile"))]
+    return none_of(found, "left")
+
+
+@probe("processes")
+def ending_the_first_process():
+    if os.environ.get("PROBE_RESOLVE"):
+        given("FIRST")
+        target = 1
+    else:
+        target = os.fork()
+        if target == 0:
+            time.sleep(5)
+            os._exit(0)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        try:
+            os.kill(target, number)
+        except OSError:
+            pass
+    time.sleep(0.05)
+    try:
+        with open(f"/proc/{target}/stat") as file:
+            state = file.read().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        # It is hidden. Had it ended, nobody would be here.
+        return target == 1, "not to be seen"
+    return state not in "TtZX", f"its state is {state}"
+
+
 # What comes with the start.
 
 

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use crate::tree::{read, repository};
 
 /// From the bottom up: a crate may use those of the layers below its own, and no other.
-const LAYERS: [&[&str]; 6] = [
+const LAYERS: [&[&str]; 7] = [
     &["model"],
-    &["policy", "store", "workspace", "cage"],
-    &["backend"],
+    &["risk", "capture", "egress", "gate", "skill", "mcp"],
+    &["policy", "store", "workspace", "cage", "gateway"],
+    &["backend", "snapshot"],
     &["engine"],
     &["serve"],
     &["cli"],

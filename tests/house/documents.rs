@@ -51,7 +51,7 @@ fn has_anchor(text: &str, wanted: &str) -> bool {
 #[test]
 fn links_between_documents_lead_somewhere() {
     let mut count = 0;
-    for path in files("", ".md") {
+    for path in files("", ".md").into_iter().chain(files("", "llms.txt")) {
         let text = read(&path);
         let mut fenced = false;
         for (number, line) in text.lines().enumerate() {

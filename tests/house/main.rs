@@ -4,6 +4,7 @@
 mod arrows;
 mod documents;
 mod licences;
+mod outbound;
 mod promises;
 mod sources;
 mod tree;

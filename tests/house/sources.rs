@@ -100,10 +100,11 @@ fn switches_for_tests_exist_in_debug_builds_only() {
     for path in sources() {
         let text = read(&path);
         let text = without_tests(&text);
-        for switch in ["GLOVEBOX_MUTATION", "GLOVEBOX_PAUSE_AT"] {
+        for switch in ["GLOVEBOX_MUTATION", "GLOVEBOX_PAUSE_AT", "GLOVEBOX_KILL_AT"] {
             for (at, _) in text.match_indices(&format!("\"{switch}")) {
                 let before = &text[..at];
-                let function = before.rfind("\nfn ").max(before.rfind("\npub(crate) fn "));
+                let starts = ["\nfn ", "\npub(super) fn ", "\npub(crate) fn "];
+                let function = starts.into_iter().filter_map(|it| before.rfind(it)).max();
                 let attribute = function.and_then(|at| before[..at].lines().next_back());
                 assert_eq!(
                     attribute,

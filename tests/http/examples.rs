@@ -77,9 +77,17 @@ fn a_pattern_leaves_out_only_what_it_says() {
 
 #[test]
 fn the_tour_does_what_it_shows() {
-    let page = include_str!("../../docs/guide/http.md");
+    follow(include_str!("../../docs/guide/http.md"), 15);
+}
+
+#[test]
+fn the_guide_to_approvals_does_what_it_shows() {
+    follow(include_str!("../../docs/guide/approvals.md"), 8);
+}
+
+fn follow(page: &str, least: usize) {
     let steps = steps(page);
-    assert!(steps.len() > 15, "{}", steps.len());
+    assert!(steps.len() > least, "{}", steps.len());
     let trial = Trial::new(Caller::Root).unwrap();
     let (bin, out) = (trial.home().join("bin"), trial.home().join("out"));
     fs::create_dir(&bin).unwrap();

@@ -588,3 +588,18 @@ fn connections_to_the_database_are_cut_and_nothing_is_lost() {
     assert_eq!(server.stop(), 0);
     trial.end();
 }
+
+#[test]
+fn a_misspelt_variable_starts_no_server() {
+    let trial = Trial::new(Caller::Root).unwrap();
+    let said = Start::default()
+        .outside("GLOVEBOX_DATABSE", "postgresql://elsewhere/db")
+        .try_on(&trial)
+        .expect_err("it starts");
+    assert!(said.contains("`GLOVEBOX_DATABSE` is not known"), "{said}");
+    assert!(
+        !said.contains("elsewhere"),
+        "its value is not shown: {said}"
+    );
+    trial.end();
+}

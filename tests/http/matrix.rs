@@ -5,7 +5,11 @@ use std::time::Duration;
 
 use glovebox_model::{Role, Scope};
 use serde_json::json;
-use support::{Api, Caller, Client, Furnished, Operation, Server, Start, Trial, wait_until};
+
+use crate::pool_fire::serve;
+use support::{
+    Api, Caller, Client, Furnished, Operation, Server, Start, Trial, outward, wait_until,
+};
 
 /// Somebody who calls, and what that one may do.
 struct Principal {
@@ -114,10 +118,32 @@ fn elsewhere(client: &Client, number: usize) -> Client {
     client.clone().from(Ipv4Addr::new(127, 0, 9, number + 1))
 }
 
+/// Something is gone after it.
+fn used_up(operation: &Operation) -> bool {
+    let path = operation.path.as_str();
+    operation.method == "DELETE"
+        || [
+            "/keep",
+            "/discard",
+            "/apply",
+            "/rerun",
+            "/reset",
+            "/undo",
+            "/rollback",
+            "/reply",
+        ]
+        .iter()
+        .any(|end| path.ends_with(end))
+}
+
 #[test]
 fn every_route_answers_every_role_as_it_is_described() {
     let trial = Trial::new(Caller::Root).unwrap();
-    let server = Start::default().on(&trial);
+    let template = trial.home().join("template");
+    std::fs::create_dir(&template).unwrap();
+    let config = format!("[workspace]\nsnapshot_before = \"safe\"\ntemplate = {template:?}\n")
+        + &outward(trial.home());
+    let server = serve(&trial, &config).on(&trial);
     let api = Api::of(&server);
     let mut spaces = ["local", "blue"].map(|space| Furnished::new(&server, space));
     let mut cells = 0;
@@ -142,7 +168,7 @@ fn every_route_answers_every_role_as_it_is_described() {
             if got == Expected::Unauthenticated {
                 assert!(answer.header("www-authenticate").is_some(), "{cell}");
             }
-            if operation.method == "DELETE" && got == Expected::Done {
+            if used_up(operation) && got == Expected::Done {
                 own.restore();
             }
             cells += 1;

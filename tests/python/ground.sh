@@ -26,7 +26,7 @@ python_ready() {
 }
 
 # Starts `$1 serve` on a free port with small limits; sets `server` (its pid), `url` and `admin`.
-# The rest of the arguments are passed on.
+# The rest of the arguments are passed on; `more_config` is added to the configuration.
 server_up() {
     local binary=$1 deadline
     shift
@@ -44,6 +44,7 @@ stdout = "64K"
 stderr = "64K"
 artifacts = "1M"
 TOML
+    printf '%s\n' "${more_config:-}" >>"$scratch/config.toml"
     env -u GLOVEBOX_SERVER -u GLOVEBOX_TOKEN "$binary" serve --config "$scratch/config.toml" \
         --listen 127.0.0.1:0 --state-dir "$state" "$@" 2>"$log" &
     server=$!

@@ -10,15 +10,30 @@ import schemathesis
 
 _numbers = itertools.count()
 _KEY = re.compile(r"[!-~]{1,255}")
+_EXPECTED = {
+    "If-Match": re.compile(r'\*|(?:W/)?"[!#-~]+"(?:, *(?:W/)?"[!#-~]+")*'),
+    "If-None-Match": re.compile(r"\*"),
+}
 
 
 @schemathesis.hook
 def before_call(context: Any, case: Any, kwargs: Any) -> None:
     """Gives most requests an idempotency key of their own. Few different keys are generated, and
     with a key that was used every request but the first is answered before anything is done. Every
-    eighth keeps its key, and so do those that are not valid."""
+    eighth keeps its key, and so do those that are not valid. A watch that would go on ends at once:
+    nobody reads it. What a write expects to be there is left out: that it is not there is a 412, which
+    schemathesis takes for a refusal of a good request."""
     del context, kwargs
     number = next(_numbers)
+    if case.method == "GET" and case.path.endswith("/watch"):
+        seconds = (case.query or {}).get("seconds")
+        if seconds is None or isinstance(seconds, int) and 0 <= seconds <= 86400:
+            case.query = {**(case.query or {}), "seconds": 0}
+    if case.method == "PUT" and case.path.endswith("/files/{path}"):
+        for name, form in _EXPECTED.items():
+            value = (case.headers or {}).get(name)
+            if isinstance(value, str) and form.fullmatch(value):
+                del case.headers[name]
     if number % 8 == 0:
         return
     key = (case.headers or {}).get("Idempotency-Key")

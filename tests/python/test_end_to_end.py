@@ -304,6 +304,64 @@ def test_a_token_is_shown_once_and_can_be_revoked(admin: Glovebox, url: str, spa
             client.whoami()
 
 
+def test_a_kept_sandbox(agent: Glovebox, url: str, new_token: Callable[[str, str], str]) -> None:
+    made = agent.sandboxes.create("agent", agent_id="ann", memory="64M")
+    assert (made.lifetime, made.scope, made.state) == ("agent", "ann", "idle")
+    assert made.extra == {} and made.created_at and made.config["backend"] == "native"
+    with pytest.raises(Conflict):
+        agent.sandboxes.create("agent", agent_id="ann", memory="64M")
+    first = agent.run_shell("echo 1 > kept", sandbox=made.name).check()
+    assert agent.run("cat", "kept", sandbox=made.sandbox_id).stdout == "1\n"
+    same = agent.run("cat", "kept", lifetime="agent", agent_id="ann", memory="64M").check()
+    assert {first.sandbox_id, same.sandbox_id} == {made.sandbox_id}
+    assert agent.run("true").sandbox_id != made.sandbox_id
+    assert agent.sandboxes.get(made.name).uses == 3
+    assert [it.name for it in agent.sandboxes.list(agent_id="ann")] == [made.name]
+    assert list(agent.sandboxes.list(state="busy")) == []
+    assert agent.sandboxes.explain("agent", agent_id="ann", memory="64M").next == "same"
+    with Glovebox(url, new_token("agent", "elsewhere")) as stranger:
+        for ask in (stranger.sandboxes.get, stranger.sandboxes.remove, stranger.sandboxes.recreate):
+            with pytest.raises(NotFound):
+                ask(made.sandbox_id)
+        with pytest.raises(NotFound):
+            stranger.run("true", sandbox=made.sandbox_id)
+    assert agent.sandboxes.recreate(made.sandbox_id).state == "down"
+    done = agent.sandboxes.recreate_many(agent_id="ann")
+    assert [it.name for it in done.recreated] == [made.name] and done.failed == []
+    with pytest.raises(Forbidden):
+        agent.sandboxes.recreate_many(everything=True)
+    assert agent.sandboxes.remove(made.name).sandbox_id == made.sandbox_id
+    with pytest.raises(NotFound):
+        agent.run("true", sandbox=made.name)
+
+
+def test_the_async_client_keeps_sandboxes_too(
+    url: str, space: str, new_token: Callable[[str, str], str]
+) -> None:
+    token = new_token("agent", space)
+
+    async def main() -> None:
+        async with AsyncGlovebox(url, token) as client:
+            made = await client.sandboxes.create("session", session_id="talk")
+            both = [client.run("true", lifetime="session", session_id="talk") for _ in range(4)]
+            assert {it.sandbox_id for it in await asyncio.gather(*both)} == {made.sandbox_id}
+            assert [it.uses async for it in client.sandboxes.list()] == [4]
+            await client.sandboxes.remove(made.sandbox_id)
+
+    asyncio.run(main())
+
+
+def test_pool_and_backends_are_the_operators(admin: Glovebox, agent: Glovebox) -> None:
+    assert admin.pool().enabled and admin.pool().extra == {}
+    native = admin.backends()[0]
+    assert (native.name, native.usable, native.extra) == ("native", True, {})
+    assert all(it.evidence for it in native.guarantees)
+    assert admin.sandboxes.prune().failed == []
+    for refused in (agent.pool, agent.backends, agent.sandboxes.prune):
+        with pytest.raises(Forbidden):
+            refused()
+
+
 def test_health(admin: Glovebox, agent: Glovebox) -> None:
     health = admin.health(probe=True)
     assert health.ok and health.probe_ok and health.workspace_root_native

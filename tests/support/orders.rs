@@ -38,7 +38,10 @@ fn merge(into: &mut Value, more: Value) {
 }
 
 pub fn is_final(record: &Value) -> bool {
-    !matches!(record["status"].as_str(), Some("queued" | "running"))
+    !matches!(
+        record["status"].as_str(),
+        Some("queued" | "running" | "awaiting_approval")
+    )
 }
 
 impl Client {

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use tempfile::{NamedTempFile, TempDir};
 
-use crate::{Caller, Helper, Trial, python};
+use crate::{Caller, Column, Helper, Trial, python};
 
 const PROBE: &str = include_str!("../escape/probe.py");
 
@@ -180,26 +180,46 @@ impl Fixtures {
     }
 }
 
-/// Our probes inside a sandbox of this trial.
+/// The source of our probes, for whoever runs them in another way.
+pub fn probe_source() -> &'static str {
+    PROBE
+}
+
+/// What the probes are told inside a sandbox, as `KEY=VALUE`.
+pub fn inside(fixtures: &Fixtures, trial: &Trial) -> Vec<String> {
+    let mut told = fixtures.environment(trial);
+    told.extend(["PROBE_SUPERVISOR=1", "PROBE_RESOLVE=1"].map(str::to_owned));
+    told
+}
+
+/// Our probes inside a native sandbox of this trial.
 ///
 /// # Panics
 /// When Glovebox itself fails.
 pub fn own_probe(trial: &Trial, fixtures: &Fixtures) -> Vec<Row> {
+    own_probe_in(Column::Native, trial, fixtures)
+}
+
+/// Our probes inside a sandbox of this trial.
+///
+/// # Panics
+/// When Glovebox itself fails.
+pub fn own_probe_in(column: Column, trial: &Trial, fixtures: &Fixtures) -> Vec<Row> {
     trial.put("probe.py", PROBE);
     let mut command = vec!["/usr/bin/env".to_owned()];
-    command.extend(fixtures.environment(trial));
-    command.extend(
-        [
-            "PROBE_SUPERVISOR=1",
-            "PROBE_RESOLVE=1",
-            python(),
-            "probe.py",
-        ]
-        .map(str::to_owned),
-    );
-    let output = trial
-        .run(command)
-        .with(["--pids", "64", "--memory", "512M", "--timeout", "60s"])
+    command.extend(inside(fixtures, trial));
+    // gVisor lets a program end its own sandbox, and the probes with it.
+    command.extend((column != Column::Runsc).then(|| "PROBE_FIRST=1".to_owned()));
+    command.extend([python(), "probe.py"].map(str::to_owned));
+    // gVisor's own threads count against the limit of processes.
+    let pids = if column == Column::Runsc {
+        "1024"
+    } else {
+        "64"
+    };
+    let output = column
+        .dress(trial.run(command))
+        .with(["--pids", pids, "--memory", "512M", "--timeout", "90s"])
         .outside("HOST_ENVIRONMENT", &fixtures.secret)
         .plain();
     assert!(
@@ -210,9 +230,15 @@ pub fn own_probe(trial: &Trial, fixtures: &Fixtures) -> Vec<Row> {
     parse_rows(&output.stdout)
 }
 
-/// The corpus beside the repository, as one file, if it is there.
+/// The corpus beside the repository, as one file, if it is there; in CI it has to be.
+///
+/// # Panics
+/// In CI without it.
 pub fn bundle_rows() -> Option<String> {
-    let script = crate::beside_the_repository("shared/corpora/probes/bundle.sh")?;
+    let Some(script) = crate::beside_the_repository("shared/corpora/probes/bundle.sh") else {
+        crate::missing("no corpus of probes beside the repository");
+        return None;
+    };
     let output = Command::new("sh")
         .arg(script)
         .output()

@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::http::{Client, Response};
-use crate::{Trial, glovebox};
+use crate::{Trial, glovebox, wait_until};
 
 /// What a start may need on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// What one whose test has failed gets for tidying up.
+const LEAVING: Duration = Duration::from_secs(10);
 
 /// How a server is started.
 #[derive(Debug, Clone, Default)]
@@ -115,7 +117,8 @@ impl Start {
     }
 }
 
-/// A running server; killed when dropped.
+/// A running server, which its test must end: [`Server::stop`] it, [`Server::kill`] it, or wait for
+/// its end.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
@@ -201,8 +204,20 @@ impl Server {
     }
 }
 
+/// One that is killed while it builds sandboxes leaves control groups, and a later trial may get a
+/// state directory of the same number.
 impl Drop for Server {
     fn drop(&mut self) {
-        self.kill();
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        self.signal(rustix::process::Signal::TERM);
+        let ended = wait_until(LEAVING, || matches!(self.child.try_wait(), Ok(Some(_))));
+        if !ended {
+            self.kill();
+        }
+        if !std::thread::panicking() {
+            panic!("a test has left its server running");
+        }
     }
 }

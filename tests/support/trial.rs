@@ -85,6 +85,24 @@ impl Trial {
         path
     }
 
+    /// The command itself, in the workspace's directory, as the caller and without the developer's
+    /// own settings.
+    pub fn glovebox(&self) -> Command {
+        let mut command = Command::new(glovebox());
+        for (key, _) in std::env::vars_os() {
+            if key.to_string_lossy().starts_with("GLOVEBOX_") {
+                command.env_remove(key);
+            }
+        }
+        self.caller.dress(&mut command);
+        command
+            .current_dir(self.work())
+            .arg("--state-dir")
+            .arg(self.state())
+            .stdin(Stdio::null());
+        command
+    }
+
     pub fn run<Word: AsRef<OsStr>>(&self, command: impl IntoIterator<Item = Word>) -> Run<'_> {
         Run {
             trial: self,

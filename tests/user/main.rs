@@ -3,6 +3,7 @@
 #[path = "../limits/cases/mod.rs"]
 #[macro_use]
 mod cases;
+mod guide;
 mod isolation;
 
 every_case!(support::Caller::User);

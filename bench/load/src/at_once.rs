@@ -15,7 +15,7 @@ const MARK: &str = "31536001.125";
 
 pub async fn run(args: &Args, sandboxes: usize) -> Fallible {
     let most = u32::try_from(sandboxes)?;
-    let server = Arc::new(Server::start(args, most)?);
+    let server = Arc::new(Server::start(args, most, "")?);
     let mut client = Client::connect(&server).await?;
     client
         .settings(&json!({"max_concurrent_execs": most, "max_queued": 4}))

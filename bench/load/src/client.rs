@@ -18,6 +18,7 @@ pub struct Client {
 }
 
 impl Client {
+    #[expect(clippy::disallowed_methods, reason = "the server that it started")]
     pub async fn connect(server: &Server) -> Fallible<Self> {
         let stream = TcpStream::connect(server.address).await?;
         stream.set_nodelay(true)?;

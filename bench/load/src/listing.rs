@@ -15,7 +15,7 @@ const CLIENTS: usize = 32;
 const LOOKS: usize = 200;
 
 pub async fn run(args: &Args, rows: &[usize]) -> Fallible {
-    let server = Arc::new(Server::start(args, 4)?);
+    let server = Arc::new(Server::start(args, 4, "")?);
     let mut there = 0;
     let mut table = Vec::new();
     for rows in rows {

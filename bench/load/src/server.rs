@@ -17,14 +17,18 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start(args: &Args, concurrent: u32) -> Fallible<Self> {
+    pub fn start(args: &Args, concurrent: u32, config: &str) -> Fallible<Self> {
         let state = tempfile::Builder::new()
             .prefix("glovebox-load-")
             .tempdir_in(&args.below)?;
+        let file = state.path().join("config.toml");
+        std::fs::write(&file, config)?;
         let mut command = Command::new(&args.glovebox);
         command
             .arg("--state-dir")
-            .arg(state.path())
+            .arg(state.path().join("state"))
+            .arg("--config")
+            .arg(file)
             .args(["serve", "--listen", "127.0.0.1:0", "--max-concurrent"])
             .arg(concurrent.to_string());
         if let Some(database) = &args.database {
@@ -50,7 +54,7 @@ impl Server {
         };
         // Read on, so that the server never waits for us.
         std::thread::spawn(move || lines.for_each(drop));
-        let token = std::fs::read_to_string(state.path().join("token"))?;
+        let token = std::fs::read_to_string(state.path().join("state").join("token"))?;
         Ok(Self {
             child,
             address,

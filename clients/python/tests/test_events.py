@@ -8,7 +8,14 @@ from typing import Any, Callable
 import httpx
 import pytest
 
-from glovebox import ConnectionFailed, Expired, Patience, UnexpectedAnswer, WaitTimeout
+from glovebox import (
+    ConnectionFailed,
+    Expired,
+    Patience,
+    UnexpectedAnswer,
+    WaitTimeout,
+    stream as streams,
+)
 from glovebox.stream import Follow, Lines
 from conftest import Pieces, Server, record, refusal
 
@@ -92,7 +99,7 @@ def test_bytes_that_are_no_text_arrive_as_they_are(client: Any, server: Server) 
 def test_lines_may_be_cut_anywhere() -> None:
     whole = b": hello\r\n\r\n" + output(1, "\u2028x\u00e9\n") + b"retry: 5\n\n" + output(2, "b")
     for size in range(1, len(whole)):
-        lines = Lines()
+        lines = Lines(streams.event)
         pieces = [whole[start : start + size] for start in range(0, len(whole), size)]
         found = [it for piece in pieces for it in lines.feed(piece)]
         assert [(it.seq, it.text) for it in found] == [(1, "\u2028x\u00e9\n"), (2, "b")]
@@ -101,7 +108,7 @@ def test_lines_may_be_cut_anywhere() -> None:
 def test_an_event_that_makes_no_sense_is_said() -> None:
     for text in (b"data: 1\n\n", b"id: 1\ndata: nope\n\n", b"id: x\ndata: {}\n\n"):
         with pytest.raises(UnexpectedAnswer):
-            list(Lines().feed(text))
+            list(Lines(streams.event).feed(text))
 
 
 def test_a_run_outlasts_the_servers_patience(client: Any, server: Server) -> None:

@@ -11,15 +11,62 @@ from typing import Any
 import pytest
 
 import glovebox
-from glovebox import AsyncGlovebox, Glovebox, async_client, client
+from glovebox import (
+    AsyncGlovebox,
+    Glovebox,
+    approval_records,
+    async_client,
+    audit_records,
+    change_records,
+    client,
+    effect_records,
+    file_records,
+    gate_records,
+    network_records,
+    records,
+    result_records,
+    secret_records,
+    skill_records,
+    snapshot_records,
+    traffic_records,
+)
+from glovebox.approvals import Approvals, Grants
+from glovebox.async_approvals import AsyncApprovals, AsyncGrants
+from glovebox.async_audit import AsyncAudit
+from glovebox.async_execs import AsyncExecs
+from glovebox.async_secrets import AsyncSecrets
+from glovebox.async_skills import AsyncSkills
+from glovebox.async_snapshots import AsyncSnapshots
+from glovebox.async_webhooks import AsyncWebhooks
+from glovebox.async_workspaces import AsyncWorkspaces
+from glovebox.audit import Audit
+from glovebox.execs import Execs
+from glovebox.secrets import Secrets
+from glovebox.skills import Skills
+from glovebox.snapshots import Snapshots
+from glovebox.webhooks import Webhooks
+from glovebox.workspaces import Workspaces
 
 PAIRS = [
     (Glovebox, AsyncGlovebox),
+    (Execs, AsyncExecs),
+    (Audit, AsyncAudit),
+    (Workspaces, AsyncWorkspaces),
+    (Snapshots, AsyncSnapshots),
+    (Approvals, AsyncApprovals),
+    (Grants, AsyncGrants),
+    (Secrets, AsyncSecrets),
+    (Webhooks, AsyncWebhooks),
+    (Skills, AsyncSkills),
     *(
         (getattr(client, name), getattr(async_client, f"Async{name}"))
-        for name in ("Execs", "Workspaces", "Audit", "Settings", "Tokens")
+        for name in ("Sandboxes", "Settings", "Tokens")
     ),
 ]
+
+
+def _is_of(value: object, module: Any) -> bool:
+    return inspect.isclass(value) and value.__module__ == module.__name__
 
 
 def methods(kind: type) -> dict[str, Any]:
@@ -49,8 +96,8 @@ def test_methods_are_the_same(waits: type, awaits: type) -> None:
 def test_every_group_is_compared() -> None:
     groups = {
         type(value)
-        for value in vars(Glovebox("http://box.test")).values()
-        if type(value).__module__ == "glovebox.client"
+        for name, value in vars(Glovebox("http://box.test")).items()
+        if not name.startswith("_")
     }
     assert groups == {waits for waits, _ in PAIRS[1:]}
 
@@ -69,4 +116,21 @@ def test_what_is_exported_is_all_there_is() -> None:
         if inspect.isclass(value) and issubclass(value, glovebox.GloveboxError)
     }
     assert raised <= set(glovebox.__all__)
+    for module in (
+        approval_records,
+        audit_records,
+        change_records,
+        effect_records,
+        file_records,
+        gate_records,
+        network_records,
+        records,
+        result_records,
+        secret_records,
+        skill_records,
+        snapshot_records,
+        traffic_records,
+    ):
+        read = {name for name, value in vars(module).items() if _is_of(value, module)}
+        assert read - {"Page", "Problem"} <= set(glovebox.__all__), module
     assert sorted(glovebox.__all__) == glovebox.__all__

@@ -31,4 +31,7 @@ pub struct Ended {
     pub limit_hit: Option<LimitKind>,
     pub duration: Duration,
     pub usage: Usage,
+    /// Calls of an observed program that were let through and not told: there were too many, or they
+    /// could not be read.
+    pub notices_dropped: u64,
 }

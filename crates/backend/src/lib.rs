@@ -1,12 +1,26 @@
 //! What execs run in. A backend says which guarantees it gives on this host right now, each with
 //! evidence; it refuses what it cannot enforce and never weakens.
 
+mod docker;
 mod ended;
+mod host;
+mod host_mount;
 mod native;
+mod notice;
+mod sandbox;
 mod spec;
 mod streams;
 
+pub use docker::{ContainerName, Docker, EngineFacts, Found, Labels, Probe, Program};
 pub use ended::{Ended, Ending};
-pub use native::{Etc, Ground, Native, Prepared, Remains, probe};
-pub use spec::{Order, Spec, ToolchainLink, ToolchainMount, Tree};
+pub use glovebox_cage::WayOut;
+pub use host::Host;
+pub use host_mount::HostMount;
+pub use native::{Etc, Ground, KeptNative, Language, Native, Preload, Prepared, Tray, Warm, probe};
+pub use notice::{Notice, Noticed, Observation};
+pub use sandbox::{Kept, Remains, Run, Sandbox};
+pub use spec::{
+    CacheMount, Layer, Observe, Order, Place, Room, Secret, SecretFiles, SecretForm, Spec,
+    ToolchainLink, ToolchainMount, Tree,
+};
 pub use streams::{Cancel, Canceler, Sink, Stream};

@@ -1,10 +1,13 @@
 //! What a sandbox is asked to be, and what to run in it.
 
 use std::ffi::CString;
+use std::fmt;
 use std::path::PathBuf;
 
-use glovebox_model::{Access, ByteString, Profile};
+use glovebox_model::{Access, ByteString, Limits, Profile, SecretName};
 use glovebox_workspace::Dir;
+
+use crate::host_mount::HostMount;
 
 /// A directory of the host's, given by handle so that nobody can exchange it under way.
 #[derive(Debug, Clone, Copy)]
@@ -27,15 +30,124 @@ pub struct ToolchainLink {
     pub target: PathBuf,
 }
 
+/// What stands at one of the three places of a workspace.
+#[derive(Debug, Clone, Copy)]
+pub enum Place<'dir> {
+    /// Nothing of the host's; the working directory is part of the scratch space then, and the
+    /// artifacts are part of a layer in memory, if there is one.
+    Empty,
+    Tree(Tree<'dir>),
+    /// A directory that is known only when the sandbox is given to an exec.
+    Later(Access),
+}
+
+/// Where the writes of one exec go instead of into its workspace.
+#[derive(Debug, Clone, Copy)]
+pub enum Layer<'dir> {
+    /// A directory on disk with two empty ones in it, `upper` and `work`. What is written there has
+    /// to be watched.
+    Disk(&'dir Dir),
+    /// Memory, which the kernel limits. It counts as the sandbox's memory, so this much must be
+    /// left of that.
+    Memory { bytes: u64, files: u64 },
+}
+
+impl Layer<'_> {
+    /// As much memory as these limits leave for it: filling it must end in "no space left", before
+    /// it and the scratch space together use up the sandbox's memory.
+    pub fn in_memory(limits: &Limits) -> Self {
+        let (bytes, files) = Self::memory_of(limits);
+        Self::Memory { bytes, files }
+    }
+
+    /// How many bytes and files that is.
+    pub fn memory_of(limits: &Limits) -> (u64, u64) {
+        let bytes = limits.disk_bytes.get().min(limits.memory_bytes.get() / 4);
+        (bytes, limits.disk_files.get())
+    }
+}
+
 #[derive(Debug)]
 pub struct Spec<'dir> {
     pub profile: &'dir Profile,
-    /// Without one the working directory is part of the scratch space.
-    pub work: Option<Tree<'dir>>,
-    pub inputs: Option<Tree<'dir>>,
-    pub artifacts: Tree<'dir>,
+    pub work: Place<'dir>,
+    pub inputs: Place<'dir>,
+    pub artifacts: Place<'dir>,
+    /// The home directory, when it outlives the sandbox.
+    pub home: Option<&'dir Dir>,
+    /// The root of an image, instead of the host's own programs.
+    pub image: Option<&'dir Dir>,
     pub toolchains: Vec<ToolchainMount>,
     pub links: Vec<ToolchainLink>,
+    pub caches: Vec<CacheMount<'dir>>,
+    /// Directories of the host's that the operator granted.
+    pub mounts: Vec<&'dir HostMount>,
+    /// No file may get larger, where that is less than the profile says.
+    pub largest_file: Option<u64>,
+    /// A bundle of certificates in PEM, shown where programs look for those that they trust, and
+    /// at `/run/ca-certificates.crt` in any case.
+    pub trust: Option<&'dir [u8]>,
+    pub secrets: SecretFiles,
+    /// What is told of the programs while they run. Such a sandbox is made for one run and always has
+    /// a way out, whatever its profile says: whoever asks for it serves that, and decides there what
+    /// really leaves.
+    pub observe: Option<Observe>,
+}
+
+/// How a sandbox is observed. Nothing is forbidden or allowed by it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Observe {
+    /// Files that are opened to be read are told too.
+    pub reads: bool,
+    /// A program of the host's that is shown as `/run/glovebox/glovebox-effect`, for programs that
+    /// tell of themselves.
+    pub effect_command: Option<PathBuf>,
+}
+
+/// Whether runs can have secrets as files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SecretFiles {
+    #[default]
+    Never,
+    /// At `/run/secrets`, in memory, each for its run alone.
+    PerRun,
+}
+
+/// One secret of one run. The backend keeps no copy of it.
+#[derive(Clone, Copy)]
+pub struct Secret<'run> {
+    pub name: &'run SecretName,
+    pub value: &'run [u8],
+    pub form: SecretForm,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecretForm {
+    /// `/run/secrets/NAME`, for the sandbox's user alone.
+    File,
+    /// An open descriptor: 3 for the first of them, 4 for the next.
+    Descriptor,
+}
+
+impl fmt::Debug for Secret<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secret({}, {:?})", self.name, self.form)
+    }
+}
+
+/// What programs may reuse, at a path of its own.
+#[derive(Debug, Clone)]
+pub struct CacheMount<'dir> {
+    pub tree: Tree<'dir>,
+    pub guest: PathBuf,
+}
+
+/// The directories of one exec, for the places that were left for later.
+#[derive(Debug, Clone, Copy)]
+pub struct Room<'dir> {
+    pub work: Option<&'dir Dir>,
+    pub inputs: Option<&'dir Dir>,
+    pub artifacts: &'dir Dir,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

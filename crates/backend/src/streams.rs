@@ -2,7 +2,10 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::notice::Notice;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
@@ -18,6 +21,9 @@ pub trait Sink {
     fn has_room(&self) -> bool {
         true
     }
+
+    /// What an observed program did or tried, as it comes.
+    fn noticed(&mut self, _notice: Notice) {}
 
     /// Nothing more comes.
     fn ended(&mut self) {}
@@ -39,6 +45,18 @@ impl Cancel {
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+
+    /// Whether it was asked, for somebody who has not begun yet.
+    pub fn is_asked(&self) -> bool {
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        matches!(
+            poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&now)),
+            Ok(1..)
+        )
     }
 
     /// How often it was asked since the last look.

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use glovebox_cage::{Event, Ids, Opener, Plan, Spawner};
+use glovebox_cage::{After, Event, Ids, Opener, Plan, Spawner};
 
 /// Longer than it takes to prepare the next.
 const REST: Duration = Duration::from_millis(30);
@@ -85,6 +85,7 @@ fn impossible() -> Plan {
         opener: Opener::Init,
         steps: Vec::new(),
         payload: Vec::new(),
+        after: After::End,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
 
 use crate::sys::Result;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -9,9 +10,13 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use crate::keeper::{self, Ends};
-use crate::plan::Plan;
+use crate::observe::Listener;
+use crate::plan::{Attachment, Plan, Told};
 use crate::sys::{self, Forked};
-use crate::wire::{self, Failure, FromInit, FromKeeper, Order, Scratch, ToInit, ToKeeper, Usage};
+use crate::way_out::WayOut;
+use crate::wire::{
+    self, Failure, FromInit, FromKeeper, Order, Parcel, Scratch, ToInit, ToKeeper, Usage,
+};
 
 /// What the sandbox reports.
 #[derive(Debug)]
@@ -30,7 +35,12 @@ pub enum Event {
     Exited {
         status: i32,
         scratch: Option<Scratch>,
+        usage: Usage,
     },
+    /// What was sent into the sandbox is there.
+    Attached,
+    /// And is there no more.
+    Detached,
     /// Nothing of the sandbox is left.
     Ended { usage: Usage },
     /// The keeper is gone without a word; pid 1 died with it.
@@ -54,6 +64,13 @@ pub struct Handle {
     keeper: Keeper,
     control: OwnedFd,
     init: OwnedFd,
+    /// Of a layer in memory, once the sandbox is ready.
+    memory: OnceLock<OwnedFd>,
+    /// Once the sandbox is ready, where its plan has one.
+    way_out: OnceLock<WayOut>,
+    /// The same of what observes the sandbox.
+    calls: OnceLock<Listener>,
+    effects: OnceLock<OwnedFd>,
     gone: bool,
 }
 
@@ -78,6 +95,10 @@ impl Handle {
             keeper,
             control,
             init,
+            memory: OnceLock::new(),
+            way_out: OnceLock::new(),
+            calls: OnceLock::new(),
+            effects: OnceLock::new(),
             gone: false,
         }
     }
@@ -98,10 +119,68 @@ impl Handle {
         wire::send(&self.control, &ToKeeper::Build(plan), descriptors)
     }
 
-    /// Sends what to execute, with the payload's standard input, output and error. A sandbox that
-    /// failed meanwhile has said why, and its events are still there to be read.
-    pub fn execute(&self, order: Order, stdio: [BorrowedFd<'_>; 3]) -> Result<()> {
-        gone_is_fine(wire::send(&self.init, &ToInit::Execute(order), &stdio))
+    /// Puts secrets into the cupboard for the payload that is executed next: they lie in `content`,
+    /// one after the other. When they cannot be put there, nothing is executed.
+    pub fn deliver(&self, parcels: Vec<Parcel>, content: BorrowedFd<'_>) -> Result<()> {
+        let message = ToInit::Deliver(parcels);
+        gone_is_fine(wire::send(&self.init, &message, &[content]))
+    }
+
+    /// Sends what to execute, with the payload's standard input, output and error, and what it has
+    /// from descriptor 3 on. A sandbox that failed meanwhile has said why, and its events are still
+    /// there to be read.
+    pub fn execute(
+        &self,
+        order: Order,
+        stdio: [BorrowedFd<'_>; 3],
+        further: &[BorrowedFd<'_>],
+    ) -> Result<()> {
+        let all = [stdio.as_slice(), further].concat();
+        gone_is_fine(wire::send(&self.init, &ToInit::Execute(order), &all))
+    }
+
+    /// The same in a sandbox that stands: once what was sent with [`attach`](Self::attach) is there.
+    pub fn execute_attached(
+        &self,
+        order: Order,
+        stdio: [BorrowedFd<'_>; 3],
+        further: &[BorrowedFd<'_>],
+    ) -> Result<()> {
+        let all = [stdio.as_slice(), further].concat();
+        let message = ToInit::ExecuteAttached(order);
+        gone_is_fine(wire::send(&self.init, &message, &all))
+    }
+
+    /// Starts a payload that will be told later what to do, through its descriptor 3: the last of
+    /// the four.
+    pub fn preload(&self, order: Order, descriptors: [BorrowedFd<'_>; 4]) -> Result<()> {
+        gone_is_fine(wire::send(
+            &self.init,
+            &ToInit::Preload(order),
+            &descriptors,
+        ))
+    }
+
+    /// Shows trees in a sandbox that stands. Told to us it is answered by `Attached`; a failure
+    /// always is told, and ends the sandbox. Root only.
+    pub fn attach(
+        &self,
+        trees: Vec<Attachment>,
+        told: Told,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<()> {
+        let message = ToKeeper::Attach(trees, told);
+        gone_is_fine(wire::send(&self.control, &message, descriptors))
+    }
+
+    /// Takes them away again; answered by `Detached`.
+    pub fn detach(&self, targets: Vec<CString>) -> Result<()> {
+        gone_is_fine(wire::send(&self.control, &ToKeeper::Detach(targets), &[]))
+    }
+
+    /// Ends everybody inside but pid 1, which stays if its plan says so.
+    pub fn sweep(&self) -> Result<()> {
+        gone_is_fine(wire::send(&self.init, &ToInit::Sweep, &[]))
     }
 
     /// A signal to every process inside but pid 1. A sandbox that is gone needs none.
@@ -135,20 +214,77 @@ impl Handle {
             None => Event::Vanished,
             Some((FromKeeper::Born { pid }, _)) => Event::Born { pid },
             Some((FromKeeper::Failed(failure), _)) => Event::Failed(failure),
+            Some((FromKeeper::Attached, _)) => Event::Attached,
+            Some((FromKeeper::Detached, _)) => Event::Detached,
             Some((FromKeeper::Ended { usage }, _)) => Event::Ended { usage },
         })
     }
 
     /// Blocks until pid 1 says something; `None` when it is gone.
     pub fn next_init(&self) -> Result<Option<Event>> {
-        let message = wire::receive::<FromInit>(&self.init)?;
-        Ok(message.map(|(message, _)| match message {
-            FromInit::Ready => Event::Ready,
+        let Some((message, mut handed)) = wire::receive::<FromInit>(&self.init)? else {
+            return Ok(None);
+        };
+        Ok(Some(match message {
+            FromInit::Ready {
+                way_out,
+                calls,
+                effects,
+            } => {
+                if let Some(counts) = way_out {
+                    let _ = self.way_out.set(WayOut::of(counts, &mut handed)?);
+                }
+                // Fewer arrive when this process may open no more files.
+                let mut take = || match handed.is_empty() {
+                    true => Err(Errno::MFILE),
+                    false => Ok(handed.remove(0)),
+                };
+                if calls {
+                    let _ = self.calls.set(Listener::new(take()?));
+                }
+                if effects {
+                    let _ = self.effects.set(take()?);
+                }
+                for memory in handed {
+                    let _ = self.memory.set(memory);
+                }
+                Event::Ready
+            }
             FromInit::SetupFailed(failure) => Event::Failed(failure),
             FromInit::CwdFailed { errno } => Event::CwdFailed { errno },
             FromInit::ExecFailed { errno } => Event::ExecFailed { errno },
-            FromInit::Exited { status, scratch } => Event::Exited { status, scratch },
+            FromInit::Exited {
+                status,
+                scratch,
+                usage,
+            } => Event::Exited {
+                status,
+                scratch,
+                usage,
+            },
         }))
+    }
+
+    /// What was written to a layer in memory; none before the sandbox was ready.
+    pub fn take_memory(&mut self) -> Option<OwnedFd> {
+        self.memory.take()
+    }
+
+    /// The sockets of the way out; none before the sandbox was ready, and once only.
+    pub fn take_way_out(&mut self) -> Option<WayOut> {
+        self.way_out.take()
+    }
+
+    /// Where the sandbox's calls are seen; none before it was ready. Each of them waits for its
+    /// answer, so whoever asked for it must look.
+    pub fn calls(&self) -> Option<&Listener> {
+        self.calls.get()
+    }
+
+    /// The socket for what programs tell of themselves; none before the sandbox was ready, and once
+    /// only.
+    pub fn take_effects(&mut self) -> Option<OwnedFd> {
+        self.effects.take()
     }
 
     /// Waits until the keeper itself is gone, so that its cgroups are empty.

@@ -2,25 +2,29 @@
 //! left behind. When it ends, the kernel ends everything else inside.
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::sys::Result;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
-use crate::apply::Workbench;
-use crate::payload;
-use crate::plan::{Namespace, Plan, Step};
+use crate::apply::{Cupboard, Made, Observed, Workbench};
+use crate::descriptors;
+use crate::payload::{self, Descriptors};
+use crate::plan::{After, Namespace, PayloadStep, Plan, Step};
 use crate::seccomp::Compiled;
-use crate::sys;
-use crate::wire::{self, At, Failure, FromInit, Order, Scratch, ToInit};
+use crate::sys::{self, Children, Stack};
+use crate::way_out::WayOut;
+use crate::wire::{self, At, Failure, FromInit, Order, Parcel, Scratch, ToInit, Usage};
 
 /// What pid 1 finds done.
 pub(crate) struct Furnished {
     pub(crate) filters: Compiled,
     /// Namespaces that have their names and interfaces already.
     pub(crate) named: Vec<Namespace>,
+    /// Made by the keeper, where the network namespace is the host's root's.
+    pub(crate) way_out: Option<WayOut>,
 }
 
 pub(crate) fn run(
@@ -33,41 +37,64 @@ pub(crate) fn run(
     if rustix::thread::set_name(c"glovebox-init").is_err() {
         sys::exit(1);
     }
-    let ready = prepare(plan, trees, furnished, gate, &socket);
+    let ready = prepare(plan, trees, furnished, &gate, &socket);
     let outcome = match ready {
-        Ok(scratch) => serve(plan, &socket, scratch),
+        Ok(built) => serve(plan, &socket, &gate, built),
         Err(failure) => {
-            let _ = wire::send(&socket, &FromInit::SetupFailed(failure), &[]);
-            sys::exit(1)
+            let _ = tell(plan, &socket, &FromInit::SetupFailed(failure), &[]);
+            end(plan, 1)
         }
     };
-    sys::exit(i32::from(outcome.is_err()))
+    end(plan, i32::from(outcome.is_err()))
 }
 
-/// Returns where the scratch space can be measured.
+/// Whatever pid 1 says goes this way: where calls are observed, its own need no answer.
+fn tell(
+    plan: &Plan,
+    socket: &OwnedFd,
+    message: &FromInit,
+    descriptors: &[BorrowedFd<'_>],
+) -> Result<()> {
+    wire::send_sealed(socket, message, descriptors, plan.seal())
+}
+
+fn end(plan: &Plan, code: i32) -> ! {
+    match plan.seal() {
+        Some(seal) => sys::exit_sealed(code, seal),
+        None => sys::exit(code),
+    }
+}
+
+/// What is known of the sandbox once it stands.
+struct Built<'plan> {
+    /// Where the scratch space can be measured.
+    scratch: Option<&'plan CStr>,
+    made: Made,
+}
+
 fn prepare<'plan>(
     plan: &'plan Plan,
     trees: Vec<OwnedFd>,
     furnished: Furnished,
-    gate: OwnedFd,
+    gate: &OwnedFd,
     socket: &OwnedFd,
-) -> Result<Option<&'plan CStr>, Failure> {
+) -> Result<Built<'plan>, Failure> {
     let kept: Vec<_> = [gate.as_fd(), socket.as_fd()]
         .into_iter()
         .chain(trees.iter().map(AsFd::as_fd))
+        .chain(furnished.way_out.iter().flat_map(WayOut::descriptors))
         .collect();
-    sys::close_all_but(&kept).at("close descriptors")?;
-    match rustix::io::read(&gate, &mut [0u8; 1]) {
-        Ok(1) => {}
+    descriptors::close_all_but(&kept).at("close descriptors")?;
+    if pass(gate).is_err() {
         // The keeper is gone before the ids were mapped: nobody is interested any more.
-        _ => sys::exit(1),
+        sys::exit(1);
     }
     // Modes are exactly those of the plan, whatever the caller's mask was.
     rustix::process::umask(Mode::empty());
     let mut bench = Workbench::new(plan, trees, furnished);
     for step in &plan.steps {
         bench.apply(step).at(&step.label())?;
-        if *step == Step::DieWithKeeper && keeper_is_gone(&gate) {
+        if *step == Step::DieWithKeeper && keeper_is_gone(gate) {
             sys::exit(1);
         }
     }
@@ -77,10 +104,14 @@ fn prepare<'plan>(
             errno: libc::EPERM,
         });
     }
-    Ok(plan.steps.iter().find_map(|step| match step {
+    let scratch = plan.steps.iter().find_map(|step| match step {
         Step::Scratch { places, .. } => places.first().map(|(path, _)| path.as_c_str()),
         _ => None,
-    }))
+    });
+    Ok(Built {
+        scratch,
+        made: bench.finish(),
+    })
 }
 
 /// The keeper holds the other end of the gate for as long as it lives.
@@ -93,10 +124,30 @@ fn keeper_is_gone(gate: &OwnedFd) -> bool {
     poll(&mut watched, Some(&now)).is_err() || !watched[0].revents().is_empty()
 }
 
-fn serve(plan: &Plan, socket: &OwnedFd, scratch: Option<&CStr>) -> Result<()> {
+/// Waits until the keeper has done its part.
+fn pass(gate: &OwnedFd) -> Result<()> {
+    loop {
+        match rustix::io::read(gate, &mut [0u8; 1]) {
+            Ok(1) => return Ok(()),
+            Ok(_) => return Err(Errno::PIPE),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+fn serve(plan: &Plan, socket: &OwnedFd, gate: &OwnedFd, built: Built<'_>) -> Result<()> {
+    if plan.payload.contains(&PayloadStep::DefaultSignals) {
+        // They are inherited, and here they cost no run its time. To pid 1 itself they mean nothing:
+        // the kernel lets none through that it has no handler for.
+        sys::default_signals();
+    }
     let children = sys::child_signals()?;
-    wire::send(socket, &FromInit::Ready, &[])?;
+    let mut stack = Stack::new();
+    let Built { scratch, made } = built;
+    let mut cupboard = report_ready(plan, socket, made)?;
     let mut payload = None;
+    let mut usage = Usage::default();
     loop {
         let mut watched = [
             PollFd::new(&children, PollFlags::IN),
@@ -109,41 +160,146 @@ fn serve(plan: &Plan, socket: &OwnedFd, scratch: Option<&CStr>) -> Result<()> {
         let [child_ended, message] = watched.map(|fd| !fd.revents().is_empty());
         if child_ended {
             let _ = rustix::io::read(&children, &mut [0u8; 128]);
-            if let Some(status) = reap_all(payload)? {
-                let scratch = scratch.and_then(measure);
-                wire::send(socket, &FromInit::Exited { status, scratch }, &[])?;
-                return Ok(());
+            let (status, left) = reap_ended(payload, &mut usage)?;
+            if let Some(status) = status {
+                if plan.after == After::Stay && left == Left::Some && !crate::leaves_out("sweep") {
+                    bury_everyone(&mut usage)?;
+                }
+                if let Some(cupboard) = &mut cupboard
+                    && plan.after == After::Stay
+                {
+                    cupboard.empty()?;
+                }
+                let ended = FromInit::Exited {
+                    status,
+                    // Of interest to what went wrong.
+                    scratch: scratch.filter(|_| status != 0).and_then(measure),
+                    usage: std::mem::take(&mut usage),
+                };
+                tell(plan, socket, &ended, &[])?;
+                match plan.after {
+                    After::End => return Ok(()),
+                    After::Stay => payload = None,
+                }
             }
         }
         if message {
-            match wire::receive::<ToInit>(socket)? {
-                None => return Ok(()),
-                Some((ToInit::Signal(signal), _)) => sys::signal_everyone(signal)?,
-                Some((ToInit::Execute(order), stdio)) if payload.is_none() => {
-                    payload = Some(start(plan, &order, stdio, socket)?);
+            let Some((message, descriptors)) = wire::receive::<ToInit>(socket)? else {
+                return Ok(());
+            };
+            let (order, descriptors) = match message {
+                ToInit::Signal(signal) => {
+                    sys::signal_everyone(signal)?;
+                    continue;
                 }
-                Some((ToInit::Execute(_), _)) => return Err(Errno::BUSY),
+                ToInit::Sweep => {
+                    sys::signal_everyone(libc::SIGKILL)?;
+                    continue;
+                }
+                // One at a time.
+                _ if payload.is_some() => return Err(Errno::BUSY),
+                ToInit::Deliver(parcels) => {
+                    let filled = deliver(cupboard.as_mut(), &parcels, &descriptors);
+                    if let Err(failure) = filled.at("secrets") {
+                        let _ = tell(plan, socket, &FromInit::SetupFailed(failure), &[]);
+                    }
+                    filled?;
+                    continue;
+                }
+                ToInit::Execute(order) => (order, Descriptors::of_order(descriptors)?),
+                ToInit::ExecuteAttached(order) => {
+                    pass(gate)?;
+                    (order, Descriptors::of_order(descriptors)?)
+                }
+                ToInit::Preload(order) => (order, Descriptors::of_order(descriptors)?),
+            };
+            payload = Some(start(plan, &order, &descriptors, socket, &mut stack)?);
+        }
+    }
+}
+
+/// Everything that is handed out leaves this process with it, but for the cupboard.
+fn report_ready(plan: &Plan, socket: &OwnedFd, made: Made) -> Result<Option<Cupboard>> {
+    let Made {
+        memory,
+        cupboard,
+        way_out,
+        observed: Observed { calls, effects },
+    } = made;
+    let ready = FromInit::Ready {
+        way_out: way_out.as_ref().map(WayOut::counts),
+        calls: calls.is_some(),
+        effects: effects.is_some(),
+    };
+    let sockets = way_out.iter().flat_map(WayOut::descriptors);
+    let others = [&calls, &effects, &memory];
+    let others = others.into_iter().flatten().map(AsFd::as_fd);
+    let handed: Vec<_> = sockets.chain(others).collect();
+    tell(plan, socket, &ready, &handed)?;
+    Ok(cupboard)
+}
+
+/// A payload that would miss some of its secrets is never started.
+fn deliver(
+    cupboard: Option<&mut Cupboard>,
+    parcels: &[Parcel],
+    descriptors: &[OwnedFd],
+) -> Result<()> {
+    match (cupboard, descriptors) {
+        (Some(cupboard), [content]) => cupboard.fill(parcels, content),
+        _ => Err(Errno::BADMSG),
+    }
+}
+
+fn start(
+    plan: &Plan,
+    order: &Order,
+    descriptors: &Descriptors,
+    socket: &OwnedFd,
+    stack: &mut Stack,
+) -> Result<i32> {
+    let mut become_it = || payload::become_it(&plan.payload, order, descriptors, socket);
+    let pid = sys::spawn_shared(stack, &mut become_it)?;
+    Ok(pid.as_raw_nonzero().get())
+}
+
+/// Whether anybody else is there.
+#[derive(PartialEq, Eq)]
+enum Left {
+    Some,
+    /// Everybody inside descends from a child of pid 1, and there is none.
+    Nobody,
+}
+
+/// The payload's status once it ended; whatever else ended is only buried.
+fn reap_ended(payload: Option<i32>, sum: &mut Usage) -> Result<(Option<i32>, Left)> {
+    let mut ended = None;
+    loop {
+        match sys::reap_any(libc::WNOHANG)? {
+            Children::Live => return Ok((ended, Left::Some)),
+            Children::None => return Ok((ended, Left::Nobody)),
+            Children::Ended { pid, status, usage } => {
+                sum.add(Usage::from(&usage));
+                if Some(pid) == payload {
+                    ended = Some(status);
+                }
             }
         }
     }
 }
 
-fn start(plan: &Plan, order: &Order, stdio: Vec<OwnedFd>, socket: &OwnedFd) -> Result<i32> {
-    let stdio: [OwnedFd; 3] = stdio.try_into().map_err(|_| Errno::BADMSG)?;
-    let mut become_it = || payload::become_it(&plan.payload, order, &stdio, socket);
-    let pid = sys::spawn_shared(&mut become_it)?;
-    Ok(pid.as_raw_nonzero().get())
-}
-
-/// The payload's status once it ended; whatever else ended is only buried.
-fn reap_all(payload: Option<i32>) -> Result<Option<i32>> {
-    let mut ended = None;
-    while let Some((pid, status, _)) = sys::reap(-1, libc::WNOHANG)? {
-        if Some(pid) == payload {
-            ended = Some(status);
+/// Nobody but pid 1 is left when it returns. One signal reaches all at once: who is about to fork
+/// has either done so and both are killed, or is killed first.
+fn bury_everyone(sum: &mut Usage) -> Result<()> {
+    sys::signal_everyone(libc::SIGKILL)?;
+    loop {
+        match sys::reap_any(0) {
+            Ok(Children::None) => return Ok(()),
+            Ok(Children::Ended { usage, .. }) => sum.add(Usage::from(&usage)),
+            Ok(Children::Live) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
         }
     }
-    Ok(ended)
 }
 
 fn measure(place: &CStr) -> Option<Scratch> {

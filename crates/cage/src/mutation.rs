@@ -1,7 +1,22 @@
 //! Removing one hardening step at a time, for the tests that must notice. Not in release builds.
 
-use crate::plan::{Attribute, Plan, Step};
+use std::sync::OnceLock;
+
+use crate::plan::{Attribute, Plan, Step, Upper};
 use crate::seccomp::Group;
+
+/// What a test wants to be left out. Read once: keepers have it from before they forget their
+/// environment.
+#[cfg(debug_assertions)]
+pub(crate) fn part() -> &'static str {
+    static PART: OnceLock<String> = OnceLock::new();
+    PART.get_or_init(|| std::env::var("GLOVEBOX_MUTATION").unwrap_or_default())
+}
+
+/// Whether this is left out of what is done to a sandbox that stands already.
+pub fn leaves_out(step: &str) -> bool {
+    part() == step
+}
 
 impl Plan {
     /// Every removable part of this plan, by name, at the finest grain.
@@ -27,8 +42,21 @@ impl Plan {
                     parts.push("proc".into());
                     parts.push("proc hide".into());
                 }
+                Step::Layer {
+                    upper: Upper::Memory { .. },
+                    ..
+                } => parts.extend([step.label(), "layer size".into()]),
+                Step::WayOut(steering) => {
+                    parts.push(step.label());
+                    parts.extend(steering.iter().map(|it| format!("way out {it:?}")));
+                }
                 // Furniture: without it something is missing, nothing is weaker.
-                Step::Directory { .. } | Step::Symlink { .. } => {}
+                Step::Directory { .. }
+                | Step::Symlink { .. }
+                | Step::File { .. }
+                | Step::Cover { .. }
+                | Step::Effects(_)
+                | Step::Observe { .. } => {}
                 other => parts.push(other.label()),
             }
             if let Some((label, attributes)) = attributes(step) {
@@ -56,9 +84,11 @@ impl Plan {
 fn attributes(step: &Step) -> Option<(String, &Vec<Attribute>)> {
     match step {
         Step::Mount { attributes, .. }
+        | Step::Layer { attributes, .. }
         | Step::NewRoot { attributes, .. }
         | Step::Proc { attributes, .. }
         | Step::Terminals { attributes }
+        | Step::Cupboard { attributes, .. }
         | Step::SealRoot { attributes } => Some((step.label(), attributes)),
         _ => None,
     }
@@ -67,8 +97,17 @@ fn attributes(step: &Step) -> Option<(String, &Vec<Attribute>)> {
 fn remove_inside(step: &mut Step, part: &str) {
     let label = step.label();
     match step {
+        Step::Layer {
+            attributes, upper, ..
+        } => {
+            attributes.retain(|it| format!("{label} {it:?}") != part);
+            if let (Upper::Memory { bytes, files, .. }, "layer size") = (upper, part) {
+                (*bytes, *files) = (1 << 40, 1 << 30);
+            }
+        }
         Step::Mount { attributes, .. }
         | Step::Terminals { attributes }
+        | Step::Cupboard { attributes, .. }
         | Step::SealRoot { attributes } => {
             attributes.retain(|it| format!("{label} {it:?}") != part);
         }
@@ -91,6 +130,7 @@ fn remove_inside(step: &mut Step, part: &str) {
             attributes.retain(|it| format!("{label} {it:?}") != part);
             *hide_others &= part != "proc hide";
         }
+        Step::WayOut(steering) => steering.retain(|it| format!("way out {it:?}") != part),
         Step::Filter(filter) => {
             for group in Group::ALL {
                 if format!("filter {group:?}") == part {

@@ -1,7 +1,7 @@
 //! The last steps of the process that becomes the payload.
 
 use std::ffi::{CStr, CString};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use crate::sys::Result;
 use rustix::fs::Mode;
@@ -12,15 +12,45 @@ use crate::plan::{PayloadStep, Resource};
 use crate::sys;
 use crate::wire::{self, At, FromInit, Order};
 
+/// What of pid 1's the payload gets.
+pub(crate) struct Descriptors {
+    pub(crate) stdio: [OwnedFd; 3],
+    /// From its descriptor 3 on: the channel of one that waits to be told, or secrets.
+    pub(crate) further: Vec<OwnedFd>,
+}
+
+impl Descriptors {
+    pub(crate) fn of_order(mut received: Vec<OwnedFd>) -> Result<Self> {
+        let further = received.drain(received.len().min(STDIO)..).collect();
+        let stdio = received.try_into().map_err(|_| Errno::BADMSG)?;
+        Ok(Self { stdio, further })
+    }
+
+    /// The first number that is none of the payload's.
+    fn end(&self) -> i32 {
+        // The wire carries a few at most.
+        let count = i32::try_from(self.further.len()).unwrap_or(i32::MAX - FIRST);
+        FIRST + count
+    }
+}
+
+const STDIO: usize = 3;
+/// The payload's number for the first after its standard streams.
+const FIRST: i32 = 3;
+
 /// Never returns: becomes the payload, or says why not and ends. Memory is shared with pid 1, which
 /// waits; nothing that it holds may be changed.
 pub(crate) fn become_it(
     steps: &[PayloadStep],
     order: &Order,
-    stdio: &[OwnedFd; 3],
+    descriptors: &Descriptors,
     socket: &OwnedFd,
 ) -> ! {
-    let message = match prepare(steps, order, stdio) {
+    // Whatever has one of these numbers here is about to lose it, and failures must be told.
+    let Ok(socket) = rustix::io::fcntl_dupfd_cloexec(socket, descriptors.end()) else {
+        sys::exit(127)
+    };
+    let message = match prepare(steps, order, descriptors) {
         Err(message) => message,
         Ok(()) => FromInit::ExecFailed {
             errno: execute(order).raw_os_error(),
@@ -30,7 +60,11 @@ pub(crate) fn become_it(
     sys::exit(127)
 }
 
-fn prepare(steps: &[PayloadStep], order: &Order, stdio: &[OwnedFd; 3]) -> Result<(), FromInit> {
+fn prepare(
+    steps: &[PayloadStep],
+    order: &Order,
+    descriptors: &Descriptors,
+) -> Result<(), FromInit> {
     for step in steps {
         apply(*step)
             .at(&step.label())
@@ -39,7 +73,7 @@ fn prepare(steps: &[PayloadStep], order: &Order, stdio: &[OwnedFd; 3]) -> Result
     rustix::process::chdir(&order.cwd).map_err(|errno| FromInit::CwdFailed {
         errno: errno.raw_os_error(),
     })?;
-    let [input, output, error] = stdio;
+    let [input, output, error] = &descriptors.stdio;
     rustix::stdio::dup2_stdin(input)
         .at("stdin")
         .map_err(FromInit::SetupFailed)?;
@@ -48,14 +82,32 @@ fn prepare(steps: &[PayloadStep], order: &Order, stdio: &[OwnedFd; 3]) -> Result
         .map_err(FromInit::SetupFailed)?;
     rustix::stdio::dup2_stderr(error)
         .at("stderr")
+        .map_err(FromInit::SetupFailed)?;
+    place(descriptors)
+        .at("descriptors")
         .map_err(FromInit::SetupFailed)
+}
+
+/// All out of the way first: one may have the number that another gets.
+fn place(descriptors: &Descriptors) -> Result<()> {
+    let aside = |fd| rustix::io::fcntl_dupfd_cloexec(fd, descriptors.end());
+    let aside: Vec<OwnedFd> = descriptors
+        .further
+        .iter()
+        .map(aside)
+        .collect::<Result<_>>()?;
+    for (number, descriptor) in (FIRST..).zip(&aside) {
+        sys::place_at(descriptor.as_fd(), number)?;
+    }
+    Ok(())
 }
 
 fn apply(step: PayloadStep) -> Result<()> {
     match step {
         PayloadStep::NewSession => rustix::process::setsid().map(drop),
+        // Pid 1 has the handlers already.
         PayloadStep::DefaultSignals => {
-            sys::default_signals();
+            sys::unblock_signals();
             Ok(())
         }
         PayloadStep::Umask(mask) => {

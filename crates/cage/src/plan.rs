@@ -5,6 +5,7 @@ use std::ffi::{CStr, CString};
 
 use serde::{Deserialize, Serialize};
 
+use crate::observe::Watch;
 use crate::seccomp::Filter;
 
 /// What every sandbox is called inside.
@@ -22,6 +23,16 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// Run by the payload's process just before it becomes the payload.
     pub payload: Vec<PayloadStep>,
+    /// What pid 1 does when the payload has ended.
+    pub after: After,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum After {
+    /// It ends too, and the kernel ends everything else inside.
+    End,
+    /// It ends everybody else, buries them, reports and waits for what comes next.
+    Stay,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -96,6 +107,54 @@ pub enum Source {
     /// The n-th descriptor handed over with the plan. Needs root outside: its owner on disk is
     /// shown as the sandbox's user, so that files keep their owner.
     Handle { index: usize, uid: u32, gid: u32 },
+    /// What lies at a path below the n-th descriptor, as it is: no link is followed on the way.
+    Below { index: usize, path: CString },
+}
+
+/// Where what is written to a layered tree goes instead.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Upper {
+    /// A directory with two empty ones in it, `upper` and `work`.
+    Directory(Source),
+    /// The same in memory, limited by the kernel. A handle to it comes with the word that the
+    /// sandbox is ready, and keeps what was written when the sandbox is gone.
+    Memory {
+        bytes: u64,
+        files: u64,
+        /// A further directory of it, `beside`, that stands at this place: one limit for both.
+        beside: Option<CString>,
+    },
+}
+
+/// What makes the way out the only one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Steering {
+    /// Every address is the sandbox itself.
+    Route,
+    /// All TCP and all questions for names go to the sockets of the way out.
+    Redirect,
+    /// Everything else is refused.
+    Refuse,
+}
+
+impl Steering {
+    pub const ALL: [Self; 3] = [Self::Route, Self::Redirect, Self::Refuse];
+}
+
+/// Who hears that what was attached is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Told {
+    /// Pid 1, which has an order that waits for it.
+    Init,
+    Caller,
+}
+
+/// A tree that goes into a sandbox that stands already, onto a directory of its sealed root.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attachment {
+    pub source: Source,
+    pub target: CString,
+    pub attributes: Vec<Attribute>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,6 +165,9 @@ pub enum Step {
     DieWithKeeper,
     Hostname,
     LoopbackUp,
+    /// All that is sent goes to sockets that are served outside, and come with the word that the
+    /// sandbox is ready. Only in a network namespace of the sandbox's own.
+    WayOut(Vec<Steering>),
     /// An empty memory file system with a quota, where the root is built. It also holds the scratch
     /// space: the root itself is sealed later, its writable places are not.
     NewRoot {
@@ -126,6 +188,14 @@ pub enum Step {
         target: CString,
         attributes: Vec<Attribute>,
     },
+    /// A tree that looks writable and never is written: everything goes to `upper`, which nobody
+    /// inside can reach in any other way.
+    Layer {
+        lower: Source,
+        upper: Upper,
+        target: CString,
+        attributes: Vec<Attribute>,
+    },
     /// Directories of the root's own that stay writable, with the attributes it has now.
     Scratch {
         places: Vec<(CString, u32)>,
@@ -139,8 +209,27 @@ pub enum Step {
     },
     /// Covers one file with the sandbox's own /dev/null.
     Mask(CString),
+    /// A file of the root's own.
+    File {
+        path: CString,
+        content: Vec<u8>,
+    },
+    /// Shows one file of the root's own in the place of another, if that is there.
+    Cover {
+        path: CString,
+        with: CString,
+    },
+    /// A directory in memory that is never written to disk, filled by pid 1 alone, for one payload
+    /// at a time.
+    Cupboard {
+        path: CString,
+        attributes: Vec<Attribute>,
+    },
     EnterRoot,
     DetachHost,
+    /// A socket of the root's own, which programs inside may connect to. It is served outside, and
+    /// comes with the word that the sandbox is ready.
+    Effects(CString),
     SealRoot {
         attributes: Vec<Attribute>,
     },
@@ -152,6 +241,14 @@ pub enum Step {
     FileRules(Vec<FileRule>),
     /// Nobody inside can look into pid 1.
     Undumpable,
+    /// From here on these calls are seen outside before they are done, through a descriptor that comes
+    /// with the word that the sandbox is ready. Nothing is denied by it.
+    Observe {
+        watches: Vec<Watch>,
+        /// What pid 1 says and its end are not observed: it shows this number, which nobody else
+        /// knows.
+        seal: u64,
+    },
     Filter(Filter),
 }
 
@@ -194,7 +291,42 @@ pub enum Resource {
     RealtimePriority,
 }
 
+impl Plan {
+    /// How the way out is made, where there is one.
+    pub(crate) fn steering(&self) -> Option<&[Steering]> {
+        self.steps.iter().find_map(|step| match step {
+            Step::WayOut(steering) => Some(steering.as_slice()),
+            _ => None,
+        })
+    }
+
+    /// What lets pid 1's own calls through, where calls are observed.
+    pub(crate) fn seal(&self) -> Option<u64> {
+        self.steps.iter().find_map(|step| match step {
+            Step::Observe { seal, .. } => Some(*seal),
+            _ => None,
+        })
+    }
+}
+
 impl Step {
+    /// What it mounts, in the order in which it takes them.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = (&Source, &CStr)> {
+        let (first, second) = match self {
+            Self::Mount { source, target, .. } => (Some((source, target)), None),
+            Self::Layer {
+                lower,
+                upper: Upper::Directory(upper),
+                target,
+                ..
+            } => (Some((lower, target)), Some((upper, target))),
+            Self::Layer { lower, target, .. } => (Some((lower, target)), None),
+            _ => (None, None),
+        };
+        let both = first.into_iter().chain(second);
+        both.map(|(source, target)| (source, target.as_c_str()))
+    }
+
     /// The name of the step in errors and reports.
     pub fn label(&self) -> String {
         match self {
@@ -203,16 +335,22 @@ impl Step {
             Self::DieWithKeeper => "die with keeper".into(),
             Self::Hostname => "hostname".into(),
             Self::LoopbackUp => "loopback up".into(),
+            Self::WayOut(_) => "way out".into(),
             Self::NewRoot { .. } => "new root".into(),
             Self::Directory { path, .. } => format!("directory {}", path.to_string_lossy()),
             Self::Symlink { path, .. } => format!("link {}", path.to_string_lossy()),
             Self::Mount { target, .. } => format!("mount {}", target.to_string_lossy()),
+            Self::Layer { target, .. } => format!("layer {}", target.to_string_lossy()),
             Self::Scratch { .. } => "scratch".into(),
             Self::Proc { .. } => "proc".into(),
             Self::Terminals { .. } => "terminals".into(),
             Self::Mask(path) => format!("mask {}", path.to_string_lossy()),
+            Self::File { path, .. } => format!("file {}", path.to_string_lossy()),
+            Self::Cover { path, .. } => format!("cover {}", path.to_string_lossy()),
+            Self::Cupboard { path, .. } => format!("cupboard {}", path.to_string_lossy()),
             Self::EnterRoot => "enter root".into(),
             Self::DetachHost => "detach host".into(),
+            Self::Effects(_) => "effects".into(),
             Self::SealRoot { .. } => "seal root".into(),
             Self::Processors(_) => "processors".into(),
             Self::EmptyBoundingSet => "empty bounding set".into(),
@@ -220,6 +358,7 @@ impl Step {
             Self::DropCapabilities => "drop capabilities".into(),
             Self::FileRules(_) => "file rules".into(),
             Self::Undumpable => "undumpable".into(),
+            Self::Observe { .. } => "observe".into(),
             Self::Filter(_) => "filter".into(),
         }
     }

@@ -64,7 +64,7 @@ pub(crate) enum Cloned {
 
 /// Starts a process that shares our memory until it becomes another program, while we wait: as quick
 /// as vfork, on a stack of its own.
-pub(crate) fn spawn_shared(become_it: &mut dyn FnMut()) -> Result<Pid> {
+pub(crate) fn spawn_shared(stack: &mut Stack, become_it: &mut dyn FnMut()) -> Result<Pid> {
     extern "C" fn start(argument: *mut libc::c_void) -> libc::c_int {
         // SAFETY: the pointer is to the caller's closure reference, which outlives the child's use
         // of it: the caller is suspended until the child executes or ends.
@@ -72,14 +72,13 @@ pub(crate) fn spawn_shared(become_it: &mut dyn FnMut()) -> Result<Pid> {
         become_it();
         exit(127)
     }
-    let mut stack = vec![0u128; STACK_WORDS];
     let mut become_it = become_it;
     let argument = (&raw mut become_it).cast::<libc::c_void>();
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     // SAFETY: the stack is large enough, aligned, and alive until the child has left it, because
     // CLONE_VFORK suspends us for that long; descriptors, signals and limits are not shared.
     let value = unsafe {
-        let top = stack.as_mut_ptr().add(STACK_WORDS);
+        let top = stack.0.as_mut_ptr().add(STACK_WORDS);
         libc::clone(start, top.cast(), flags, argument)
     };
     let pid = i32::try_from(result(libc::c_long::from(value))?).map_err(|_| Errno::SRCH)?;
@@ -88,6 +87,15 @@ pub(crate) fn spawn_shared(become_it: &mut dyn FnMut()) -> Result<Pid> {
 
 /// 256 KiB, of which only touched pages count: looking a command up needs little.
 const STACK_WORDS: usize = (256 << 10) / 16;
+
+/// What a process that shares our memory stands on. Used again and again: it is left by then.
+pub(crate) struct Stack(Vec<u128>);
+
+impl Stack {
+    pub(crate) fn new() -> Self {
+        Self(vec![0; STACK_WORDS])
+    }
+}
 
 /// A fork straight into new namespaces and, with `cgroup`, into a v2 cgroup.
 pub(crate) fn clone_into(flags: u64, cgroup: Option<BorrowedFd<'_>>) -> Result<Cloned> {
@@ -149,6 +157,20 @@ pub(crate) fn set_mount_attributes(
 }
 
 pub(crate) fn install_filter(program: &[Instruction]) -> Result<()> {
+    add_filter(program, 0).map(drop)
+}
+
+/// A filter whose notices arrive at the returned descriptor. A call that waits for its answer can be
+/// killed and nothing else: a timer of the program's would make it ask again without end.
+pub(crate) fn install_listener(program: &[Instruction]) -> Result<OwnedFd> {
+    let flags =
+        libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    let fd = i32::try_from(add_filter(program, flags)?).map_err(|_| Errno::BADF)?;
+    // SAFETY: the kernel just made this descriptor, and nobody else owns it. It closes on exec.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn add_filter(program: &[Instruction], flags: libc::c_ulong) -> Result<libc::c_long> {
     let length = u16::try_from(program.len()).map_err(|_| Errno::TOOBIG)?;
     let program = libc::sock_fprog {
         len: length,
@@ -156,15 +178,115 @@ pub(crate) fn install_filter(program: &[Instruction]) -> Result<()> {
     };
     // SAFETY: `Instruction` has the layout of `sock_filter`; the kernel copies `len` of them and
     // writes nothing.
-    let value = unsafe {
+    result(unsafe {
         libc::syscall(
             libc::SYS_seccomp,
             libc::SECCOMP_SET_MODE_FILTER,
-            0u32,
+            flags,
             &raw const program,
         )
+    })
+}
+
+/// The next call that waits for its answer. Blocks unless the listener is readable.
+///
+/// # Errors
+/// `ENOENT` when the caller was killed meanwhile.
+pub(crate) fn next_notified(listener: BorrowedFd<'_>) -> Result<libc::seccomp_notif> {
+    // SAFETY: all-zero bytes are a valid `seccomp_notif`, and the kernel takes no other; it writes
+    // one struct, which lives through the call.
+    unsafe {
+        let mut call: libc::seccomp_notif = std::mem::zeroed();
+        let request = libc::SECCOMP_IOCTL_NOTIF_RECV;
+        let value = libc::ioctl(listener.as_raw_fd(), request, &raw mut call);
+        result(libc::c_long::from(value)).map(|_| call)
+    }
+}
+
+/// Whether that call still waits: if so, what was read of its process was its own.
+pub(crate) fn is_notified(listener: BorrowedFd<'_>, id: u64) -> bool {
+    let request = libc::SECCOMP_IOCTL_NOTIF_ID_VALID;
+    // SAFETY: the kernel reads one number, which lives through the call.
+    let value = unsafe { libc::ioctl(listener.as_raw_fd(), request, &raw const id) };
+    value == 0
+}
+
+/// Lets the kernel do the call as if nobody had asked.
+pub(crate) fn resume_notified(listener: BorrowedFd<'_>, id: u64) -> Result<()> {
+    /// SECCOMP_USER_NOTIF_FLAG_CONTINUE, linux/seccomp.h.
+    const CONTINUE: u32 = 1;
+    let answer = libc::seccomp_notif_resp {
+        id,
+        val: 0,
+        error: 0,
+        flags: CONTINUE,
     };
-    result(value).map(drop)
+    let request = libc::SECCOMP_IOCTL_NOTIF_SEND;
+    // SAFETY: the kernel reads one struct, which lives through the call.
+    let value = unsafe { libc::ioctl(listener.as_raw_fd(), request, &raw const answer) };
+    result(libc::c_long::from(value)).map(drop)
+}
+
+/// Whoever is answered runs at once on this processor, instead of some time on another (Linux 6.6).
+pub(crate) fn wake_in_step(listener: BorrowedFd<'_>) -> Result<()> {
+    /// SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP, linux/seccomp.h.
+    const SYNC_WAKE_UP: u64 = 1;
+    let request = libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS;
+    // SAFETY: the argument is a number, not a pointer.
+    let value = unsafe { libc::ioctl(listener.as_raw_fd(), request, SYNC_WAKE_UP) };
+    result(libc::c_long::from(value)).map(drop)
+}
+
+/// Copies from the memory of another process: all that is asked for, which must lie in one page.
+pub(crate) fn read_memory(pid: i32, address: u64, buffer: &mut [u8]) -> Result<()> {
+    let length = buffer.len();
+    let part = |base: *mut libc::c_void| libc::iovec {
+        iov_base: base,
+        iov_len: length,
+    };
+    let theirs = part(address as *mut libc::c_void);
+    let own = part(buffer.as_mut_ptr().cast());
+    // SAFETY: the kernel writes into `buffer` alone, at most its length; the other address is of
+    // another process and only ever read by the kernel.
+    let read = unsafe { libc::process_vm_readv(pid, &raw const own, 1, &raw const theirs, 1, 0) };
+    match usize::try_from(result(read as libc::c_long)?) {
+        Ok(read) if read == length => Ok(()),
+        _ => Err(Errno::FAULT),
+    }
+}
+
+/// As sendmsg(2), with a word in a register that the call itself does not look at: a filter does.
+/// `control` is one message of that kind, or nothing.
+pub(crate) fn send_sealed(
+    socket: BorrowedFd<'_>,
+    bytes: &[u8],
+    control: &mut [u64],
+    seal: u64,
+) -> Result<()> {
+    let mut part = libc::iovec {
+        iov_base: bytes.as_ptr() as *mut libc::c_void,
+        iov_len: bytes.len(),
+    };
+    // SAFETY: all-zero bytes are a valid `msghdr`; all that it points to lives through the call and
+    // has the lengths that are given, and the kernel writes to none of it.
+    result(unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(control) as _;
+        let (call, fd) = (libc::SYS_sendmsg, socket.as_raw_fd());
+        let flags = libc::MSG_NOSIGNAL;
+        libc::syscall(call, fd, &raw const message, flags, 0u64, 0u64, seal)
+    })
+    .map(drop)
+}
+
+/// As `exit`, with the word.
+pub(crate) fn exit_sealed(code: i32, seal: u64) -> ! {
+    // SAFETY: no pointers are passed, and on success it never returns.
+    unsafe { libc::syscall(libc::SYS_exit_group, code, 0u64, 0u64, 0u64, 0u64, seal) };
+    exit(code)
 }
 
 /// Marks every descriptor from `first` on to be closed when the payload is executed.
@@ -181,37 +303,18 @@ pub(crate) fn close_on_exec_from(first: u32) -> Result<()> {
     result(value).map(drop)
 }
 
-/// Lets go of everything inherited but `kept`, standard streams and directory included: a pipe that
-/// is held here would never end.
-pub(crate) fn detach(kept: &[BorrowedFd<'_>]) -> Result<()> {
-    use rustix::fs::{Mode, OFlags};
-    let null = rustix::fs::open(c"/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-    rustix::stdio::dup2_stdin(&null)?;
-    rustix::stdio::dup2_stdout(&null)?;
-    rustix::stdio::dup2_stderr(&null)?;
-    drop(null);
-    rustix::process::chdir(c"/")?;
-    close_all_but(kept)
+/// Gives a descriptor this number, through an `exec` as well. Whatever had the number is closed.
+pub(crate) fn place_at(fd: BorrowedFd<'_>, number: i32) -> Result<()> {
+    // Already there it would keep its flag.
+    let elsewhere = rustix::io::fcntl_dupfd_cloexec(fd, number + 1)?;
+    // SAFETY: called only in the process that is about to become the payload, which owns no value
+    // that would ever use or close the number again: it executes or ends.
+    let value = unsafe { libc::dup2(elsewhere.as_raw_fd(), number) };
+    result(libc::c_long::from(value)).map(drop)
 }
 
-/// Closes every descriptor but standard ones and `kept`.
-pub(crate) fn close_all_but(kept: &[BorrowedFd<'_>]) -> Result<()> {
-    let mut kept: Vec<u32> = kept
-        .iter()
-        .map(|fd| fd.as_raw_fd().unsigned_abs())
-        .collect();
-    kept.sort_unstable();
-    let mut first = 3;
-    for fd in kept {
-        if fd > first {
-            close_range(first, fd - 1)?;
-        }
-        first = first.max(fd + 1);
-    }
-    close_range(first, u32::MAX)
-}
-
-fn close_range(first: u32, last: u32) -> Result<()> {
+/// Closes these numbers, whoever has them.
+pub(crate) fn close_range(first: u32, last: u32) -> Result<()> {
     // SAFETY: called only in a freshly forked spawner, keeper or pid 1, whose copies of these
     // descriptors have no owner that will ever run: none returns into the code that made them.
     result(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0u32) }).map(drop)
@@ -262,12 +365,16 @@ pub(crate) fn keep_ended_children() {
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
 }
 
-/// Handlers and mask as a fresh program expects them; Rust ignores SIGPIPE, for one.
+/// Handlers as a fresh program expects them; Rust ignores SIGPIPE, for one.
 pub(crate) fn default_signals() {
     for signal in 1..=64 {
         // SAFETY: SIG_DFL installs no code; numbers that cannot be set fail and change nothing.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
+}
+
+/// And its mask.
+pub(crate) fn unblock_signals() {
     // SAFETY: the set is initialised before use.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
@@ -359,6 +466,34 @@ pub(crate) fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
+/// What a look for ended children found.
+pub(crate) enum Children {
+    Ended {
+        pid: i32,
+        status: i32,
+        usage: libc::rusage,
+    },
+    /// Some are there, and all of them live.
+    Live,
+    None,
+}
+
+/// Looks for any child that ended, or waits for one with `flags` 0.
+pub(crate) fn reap_any(flags: i32) -> Result<Children> {
+    let mut status = 0;
+    // SAFETY: all-zero bytes are a valid `rusage`; both out-pointers live through the call.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        let pid = libc::wait4(-1, &raw mut status, flags, &raw mut usage);
+        match result(libc::c_long::from(pid)) {
+            Ok(0) => Ok(Children::Live),
+            Ok(_) => Ok(Children::Ended { pid, status, usage }),
+            Err(Errno::CHILD) => Ok(Children::None),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
 /// Waits for one child; `None` when there is none to report.
 pub(crate) fn reap(pid: i32, flags: i32) -> Result<Option<(i32, i32, libc::rusage)>> {
     let mut status = 0;
@@ -422,18 +557,27 @@ pub fn landlock_abi() -> u32 {
     u32::try_from(value).unwrap_or(0)
 }
 
-/// Keeps only the first `count` of the processors that this process may run on.
-pub(crate) fn keep_processors(count: u32) -> Result<()> {
-    let mut left = count.max(1);
-    let mut set = rustix::thread::sched_getaffinity(None)?;
-    for index in 0..rustix::thread::CpuSet::MAX_CPU {
-        if set.is_set(index) {
-            if left == 0 {
-                set.unset(index);
-            } else {
-                left -= 1;
-            }
-        }
+/// Takes a variable out of this process's environment, and erases its value where the kernel shows
+/// it to others (`/proc/PID/environ`).
+///
+/// # Errors
+/// `EBUSY` when there are other threads, which might read the environment meanwhile.
+pub fn take_variable(name: &CStr) -> Result<Option<Vec<u8>>> {
+    if threads()? != 1 {
+        return Err(Errno::BUSY);
     }
-    rustix::thread::sched_setaffinity(None, &set)
+    // SAFETY: the name is a C string, and there is no other thread that could change the
+    // environment while it is looked at.
+    let value = unsafe { libc::getenv(name.as_ptr()) };
+    if value.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: what `getenv` answers is a C string that stays until the environment is changed.
+    let bytes = unsafe { CStr::from_ptr(value) }.to_bytes().to_vec();
+    // SAFETY: these bytes before the terminator are the process's own, on its first stack or in its
+    // heap, and writable; nobody else has a reference to them.
+    unsafe { std::ptr::write_bytes(value, 0, bytes.len()) };
+    // SAFETY: as for `getenv`: a C string, and no other thread.
+    result(libc::c_long::from(unsafe { libc::unsetenv(name.as_ptr()) }))?;
+    Ok(Some(bytes))
 }

@@ -4,9 +4,9 @@
 use std::ffi::CString;
 use std::io::{IoSlice, IoSliceMut, Read, Seek, SeekFrom, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use crate::sys::Result;
+use crate::sys::{self, Result};
 use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 use rustix::net::{
@@ -16,7 +16,8 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Plan;
+use crate::plan::{Attachment, Plan, Told};
+use crate::way_out::Counts;
 
 /// Below the default socket buffer, so that a datagram never has to wait for room.
 const INLINE_MAX: usize = 64 << 10;
@@ -54,6 +55,14 @@ pub struct Order {
     pub path: Vec<CString>,
 }
 
+/// One secret of several that travel in one file, one after the other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parcel {
+    /// Of its file inside.
+    pub name: CString,
+    pub bytes: u64,
+}
+
 /// What was left of the scratch space when the payload ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scratch {
@@ -69,11 +78,34 @@ pub struct Usage {
     pub max_rss: u64,
 }
 
+impl Usage {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.cpu_us += other.cpu_us;
+        self.max_rss = self.max_rss.max(other.max_rss);
+    }
+}
+
+impl From<&libc::rusage> for Usage {
+    fn from(usage: &libc::rusage) -> Self {
+        let micros = |time: libc::timeval| {
+            u64::try_from(time.tv_sec * 1_000_000 + time.tv_usec).unwrap_or(0)
+        };
+        Self {
+            cpu_us: micros(usage.ru_utime) + micros(usage.ru_stime),
+            max_rss: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+        }
+    }
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToKeeper {
     /// Enter these cgroups (v1) now, so that the cost is paid while the caller does other work.
     Join(Vec<CString>),
     Build(Plan),
+    /// Into the sandbox that stands; the trees come alongside, by index.
+    Attach(Vec<Attachment>, Told),
+    /// Out of it again.
+    Detach(Vec<CString>),
     Kill,
     /// The caller has done its part; nobody needs the keeper any more.
     Release,
@@ -85,6 +117,8 @@ pub(crate) enum FromKeeper {
         pid: i32,
     },
     Failed(Failure),
+    Attached,
+    Detached,
     /// Pid 1 and with it everything inside is gone.
     Ended {
         usage: Usage,
@@ -93,14 +127,29 @@ pub(crate) enum FromKeeper {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToInit {
+    /// Into the cupboard, for the next payload: a file with all of them comes alongside.
+    Deliver(Vec<Parcel>),
     Execute(Order),
+    /// The same, but not before the next attachment is there.
+    ExecuteAttached(Order),
+    /// The same, ahead of its time: with a fourth descriptor, through which it hears what to do.
+    Preload(Order),
     /// To every process inside but pid 1.
     Signal(i32),
+    /// Ends every process inside but pid 1.
+    Sweep,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum FromInit {
-    Ready,
+    /// With the sockets of the way out, then what observes the sandbox, and at last the handle to a
+    /// layer in memory.
+    Ready {
+        way_out: Option<Counts>,
+        /// Whether the descriptor where calls are seen is among them, and the socket for effects.
+        calls: bool,
+        effects: bool,
+    },
     SetupFailed(Failure),
     CwdFailed {
         errno: i32,
@@ -112,6 +161,8 @@ pub(crate) enum FromInit {
     Exited {
         status: i32,
         scratch: Option<Scratch>,
+        /// Of everybody who was buried since the order.
+        usage: Usage,
     },
 }
 
@@ -188,6 +239,51 @@ fn send_envelope(
     }
 }
 
+/// The same for pid 1, which is observed itself: nobody answers before it has handed over where that
+/// is done.
+pub(crate) fn send_sealed(
+    socket: impl AsFd,
+    message: &impl Serialize,
+    descriptors: &[BorrowedFd<'_>],
+    seal: Option<u64>,
+) -> Result<()> {
+    let Some(seal) = seal else {
+        return send(socket, message, descriptors);
+    };
+    if descriptors.len() > DESCRIPTORS_MAX {
+        return Err(Errno::MFILE);
+    }
+    let body = postcard::to_stdvec(message).map_err(|_| Errno::INVAL)?;
+    let bytes = postcard::to_stdvec(&Envelope::Inline(body)).map_err(|_| Errno::INVAL)?;
+    let mut control = rights(descriptors);
+    loop {
+        match sys::send_sealed(socket.as_fd(), &bytes, &mut control, seal) {
+            Err(Errno::INTR) => {}
+            other => return other,
+        }
+    }
+}
+
+/// `struct cmsghdr` of a 64-bit machine with the lowest byte first: its length, its level and type,
+/// then the numbers.
+fn rights(descriptors: &[BorrowedFd<'_>]) -> Vec<u64> {
+    if descriptors.is_empty() {
+        return Vec::new();
+    }
+    let both = |low: i32, high: i32| {
+        u64::from(low.cast_unsigned()) | u64::from(high.cast_unsigned()) << 32
+    };
+    let length = 16 + 4 * descriptors.len() as u64;
+    let numbers = descriptors.chunks(2).map(|pair| {
+        let number = |at: usize| pair.get(at).map_or(0, AsRawFd::as_raw_fd);
+        both(number(0), number(1))
+    });
+    [length, both(libc::SOL_SOCKET, libc::SCM_RIGHTS)]
+        .into_iter()
+        .chain(numbers)
+        .collect()
+}
+
 /// `None` when the other side is gone.
 pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> Result<Option<(T, Vec<OwnedFd>)>> {
     let mut buffer = vec![0; INLINE_MAX + 64];
@@ -254,6 +350,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_sealed_arrives_as_everything_else() {
+        let (here, there) = pair().unwrap();
+        let stdin = rustix::stdio::stdin();
+        for count in 0..=DESCRIPTORS_MAX {
+            let handed = vec![stdin; count];
+            send_sealed(&here, &ToInit::Signal(7), &handed, Some(u64::MAX)).unwrap();
+            let (message, descriptors) = receive::<ToInit>(&there).unwrap().unwrap();
+            assert!(matches!(message, ToInit::Signal(7)));
+            assert_eq!(descriptors.len(), count);
+        }
+    }
+
+    #[test]
     fn a_gone_peer_is_an_end_not_an_error() {
         let (here, there) = pair().unwrap();
         drop(here);
@@ -264,11 +373,16 @@ mod tests {
     fn last_words_arrive_although_ours_were_not_read() {
         let (here, there) = pair().unwrap();
         send(&here, &ToInit::Signal(1), &[]).unwrap();
-        send(&there, &FromInit::Ready, &[]).unwrap();
+        let ready = FromInit::Ready {
+            way_out: None,
+            calls: false,
+            effects: false,
+        };
+        send(&there, &ready, &[]).unwrap();
         drop(there);
         assert!(matches!(
             receive::<FromInit>(&here),
-            Ok(Some((FromInit::Ready, _)))
+            Ok(Some((FromInit::Ready { .. }, _)))
         ));
         assert!(receive::<FromInit>(&here).unwrap().is_none());
     }

@@ -1,30 +1,95 @@
 //! What can be typed: flags and commands, exactly as given. What they mean is decided later.
 
+mod approval;
+mod artifact;
 mod audit;
+mod backend;
+mod cache;
 mod execs;
+mod file;
+mod image;
+mod mcp;
+mod options;
 mod policy;
+mod retrieve;
+mod sandbox;
+mod secret;
 mod serve;
 mod settings;
+mod simulation;
+mod skill;
+mod snapshot;
 mod token;
 mod tool;
+mod webhook;
+mod workspace;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use glovebox_model::{Bytes, Count, Cpus, HostPort, Millis, ProjectId};
 
 use crate::remote::Address;
 
-pub(crate) use audit::{AuditCommand, AuditVerb, ExportArgs, QueryArgs, TailArgs, VerifyArgs};
+pub(crate) use approval::{
+    ApprovalCommand, ApprovalLsArgs, ApprovalVerb, ApprovalWatchArgs, ApproveArgs, DenyArgs,
+    GrantsArgs, RevokeArgs,
+};
+pub(crate) use artifact::{ArtifactCommand, ArtifactGetArgs, ArtifactLsArgs, ArtifactVerb};
+pub(crate) use audit::{
+    AuditCommand, AuditVerb, ExportArgs, QueryArgs, TailArgs, TimelineArgs, VerifyArgs,
+};
+pub(crate) use backend::{BackendCommand, BackendVerb, ProbeArgs};
+pub(crate) use cache::{
+    CacheCommand, CacheFillArgs, CacheLsArgs, CachePruneArgs, CacheRmArgs, CacheVerb,
+};
 pub(crate) use execs::{CancelArgs, LogsArgs, PsArgs, ShowArgs};
-pub(crate) use policy::{CheckArgs, ExplainArgs, PolicyCommand, PolicyVerb};
+pub(crate) use file::{
+    ArchiveFormat, ByteRange, CatArgs, CpArgs, DownloadArgs, FileCommand, FileLsArgs, FileRmArgs,
+    FileVerb, FromTo, GlobArgs, GrepArgs, MkdirArgs, MvArgs, ReplaceArgs, StatArgs, UploadArgs,
+    WatchArgs, WriteArgs,
+};
+pub(crate) use image::{
+    ImageCommand, ImageFormatArg, ImageRmArgs, ImageVerb, ImportArgs, PullArgs,
+};
+pub(crate) use mcp::{AgentHost, McpCommand, McpInstallArgs, McpServeArgs, McpVerb};
+pub(crate) use options::{
+    BackendOptions, ExecOptions, LimitOptions, PlaceOptions, Requirement, RunOptions, WhoOptions,
+};
+pub(crate) use policy::{
+    CheckArgs, ExplainArgs, PolicyCommand, PolicyVerb, ReplayArgs, ShadowArgs,
+};
+pub(crate) use retrieve::RetrieveArgs;
+pub(crate) use sandbox::{
+    SandboxCommand, SandboxCreateArgs, SandboxExplainArgs, SandboxInfoArgs, SandboxLsArgs,
+    SandboxRecreateArgs, SandboxRmArgs, SandboxVerb, ScopeOptions,
+};
+pub(crate) use secret::{
+    GrantOrSecret, RotateKeyArgs, SecretCommand, SecretGrantArgs, SecretGrantsArgs, SecretLsArgs,
+    SecretRevokeArgs, SecretSetArgs, SecretVerb,
+};
 pub(crate) use serve::{LogFormat, ServeArgs};
 pub(crate) use settings::{SettingsCommand, SettingsSetArgs, SettingsVerb};
+pub(crate) use simulation::{ApplyArgs, DiscardArgs, EffectsArgs, SimulationOptions};
+pub(crate) use skill::{
+    SkillAddArgs, SkillCheckArgs, SkillCommand, SkillInfoArgs, SkillLsArgs, SkillRmArgs,
+    SkillRunArgs, SkillVerb,
+};
+pub(crate) use snapshot::{
+    DiffArgs, RestoreArgs, SnapshotCommand, SnapshotLsArgs, SnapshotRmArgs, SnapshotShowArgs,
+    SnapshotVerb, TakeArgs,
+};
 pub(crate) use token::{
     TokenCommand, TokenCreateArgs, TokenInfoArgs, TokenLsArgs, TokenRmArgs, TokenVerb,
 };
 pub(crate) use tool::{CompletionsArgs, DoctorArgs, ManArgs};
+pub(crate) use webhook::{
+    DeliveriesArgs, WebhookCommand, WebhookLsArgs, WebhookTestArgs, WebhookVerb,
+};
+pub(crate) use workspace::{
+    ChangesArgs, ForkArgs, ResetArgs, RollbackArgs, SeedArgs, UndoArgs, WhichOptions,
+    WorkspaceCommand, WorkspaceInfoArgs, WorkspaceRmArgs, WorkspaceVerb,
+};
 
 /// Runs any code, command or tool an agent asks for, in real isolation, and keeps a record.
 #[derive(Debug, Parser)]
@@ -33,8 +98,11 @@ pub(crate) use tool::{CompletionsArgs, DoctorArgs, ManArgs};
   glovebox run -- python3 -c 'print(6*7)'       run a command on the current directory
   glovebox run --timeout 30s --json -- pytest   with a limit, and the record as JSON
   glovebox code python script.py                run code from a file or from standard input
+  glovebox exec SANDBOX -- make test            run it in a sandbox that is kept
   glovebox ps --all                             what ran, newest first
+  glovebox workspace undo                       take back what the last exec did to its files
   glovebox serve                                the API, for agents and platforms
+  glovebox mcp install claude                   the tools, in an agent's host
   glovebox --server URL run --scratch -- make   the same at a server
   glovebox doctor                               what this host can enforce")]
 pub(crate) struct Cli {
@@ -52,6 +120,10 @@ pub(crate) struct Global {
     /// Policy and settings, in TOML [env: GLOVEBOX_CONFIG]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// A policy that is only tried: what it would have decided otherwise is written to the ledger
+    /// [env: GLOVEBOX_SHADOW_POLICY]
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
+    pub(crate) shadow_policy: Option<PathBuf>,
     /// Ask this server instead: `http://`, `https://` or `unix:/path` [env: GLOVEBOX_SERVER]
     ///
     /// The token comes from `GLOVEBOX_TOKEN`, from `--token-file`, or, for your own server on this
@@ -71,6 +143,14 @@ pub(crate) struct Global {
     /// [env: GLOVEBOX_KEYS_DIR]
     #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
     pub(crate) keys_dir: Option<PathBuf>,
+    /// The file with the key that seals secrets: 32 bytes in hexadecimal or base64; without it the
+    /// one in `GLOVEBOX_SECRETS_KEY`, in the kernel's keyring (`glovebox:secrets`), or a generated
+    /// one [env: GLOVEBOX_SECRETS_KEY_FILE]
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
+    pub(crate) secrets_key_file: Option<PathBuf>,
+    /// A directory of skills beside those that come with Glovebox [env: GLOVEBOX_SKILLS_DIR]
+    #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
+    pub(crate) skills_dir: Option<PathBuf>,
     /// Print JSON instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -83,16 +163,36 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     Run(RunArgs),
     Code(CodeArgs),
+    Exec(ExecArgs),
     Ps(PsArgs),
     Show(ShowArgs),
     Logs(LogsArgs),
     Cancel(CancelArgs),
+    Effects(EffectsArgs),
+    /// Show what a simulation, or an exec with `--hold`, would change, as a patch
+    Diff(ChangesArgs),
+    Apply(ApplyArgs),
+    Discard(DiscardArgs),
     Serve(ServeArgs),
+    Mcp(McpCommand),
     Token(TokenCommand),
     Settings(SettingsCommand),
+    Sandbox(SandboxCommand),
+    Workspace(WorkspaceCommand),
+    Snapshot(SnapshotCommand),
+    File(FileCommand),
+    Artifact(ArtifactCommand),
+    Cache(CacheCommand),
+    Retrieve(RetrieveArgs),
+    Skill(SkillCommand),
+    Webhook(WebhookCommand),
+    Image(ImageCommand),
+    Backend(BackendCommand),
     Doctor(DoctorArgs),
     Bench(crate::commands::bench::BenchArgs),
     Policy(PolicyCommand),
+    Approval(ApprovalCommand),
+    Secret(SecretCommand),
     Audit(AuditCommand),
     Completions(CompletionsArgs),
     Man(ManArgs),
@@ -102,13 +202,20 @@ pub(crate) enum Command {
 ///
 /// The workspace is the current directory, at /workspace/work inside, and the command's exit code
 /// is this one's: 124 time-out, 125 Glovebox failed, 126 not executable, 127 not found, 128+N
-/// ended by signal N, 130 canceled, 3 refused by policy, 4 not known to the server.
+/// ended by signal N, 130 canceled, 3 refused by policy, 4 not known to the server, 6 held by a
+/// gate.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   glovebox run -- make test
   glovebox run --memory 512M --pids 64 -- ./untrusted.sh
+  glovebox run --simulate -- ./migrate.sh
   glovebox run --scratch --input data.csv -- wc -l /workspace/inputs/data.csv
   echo hello | glovebox run --stdin -- tr a-z A-Z
+  glovebox run --backend docker --runtime runsc --scratch -- ./untrusted.sh
+  glovebox run --require own_kernel --scratch -- ./untrusted.sh
+  glovebox run --lifetime agent --agent builder --project demo -- make test
+  glovebox run --hold -- ./rewrite-everything.sh
+  glovebox run --memory 8G --ask --because 'the linker needs it' -- make
   glovebox --server http://127.0.0.1:7070 run --project demo -- make test")]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -133,144 +240,35 @@ pub(crate) struct CodeArgs {
     pub(crate) file: Option<PathBuf>,
 }
 
+/// Run a command in a sandbox that is kept
+///
+/// It works on that sandbox's own workspace. One exec at a time is in a sandbox; the next waits for
+/// its turn. Exit codes are those of `glovebox run`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  glovebox exec glovebox-builder-0a1b2c3d -- make test
+  glovebox exec glovebox-builder-0a1b2c3d --timeout 30s --json -- pytest
+  glovebox --server http://127.0.0.1:7070 exec sb_3f0c… -- git status")]
+pub(crate) struct ExecArgs {
+    #[command(flatten)]
+    pub(crate) limits: LimitOptions,
+    #[command(flatten)]
+    pub(crate) who: WhoOptions,
+    #[command(flatten)]
+    pub(crate) options: ExecOptions,
+    /// Its name or its id, as `glovebox sandbox ls` shows them
+    #[arg(value_name = "SANDBOX")]
+    pub(crate) sandbox: String,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Language {
     Python,
     Shell,
     Javascript,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct RunOptions {
-    /// Work on a workspace that Glovebox keeps, by name, instead of the current directory
-    #[arg(long, value_name = "ID", help_heading = "Workspace")]
-    pub(crate) project: Option<ProjectId>,
-    /// Work on an empty workspace that is gone afterwards
-    #[arg(long, conflicts_with = "project", help_heading = "Workspace")]
-    pub(crate) scratch: bool,
-    /// Working directory, relative to the workspace or absolute below /workspace
-    #[arg(long, value_name = "DIR", help_heading = "Workspace")]
-    pub(crate) cwd: Option<OsString>,
-    /// Put a file into /workspace/inputs, read-only; `FILE:NAME` gives it another name
-    #[arg(long, value_name = "FILE[:NAME]", help_heading = "Workspace")]
-    pub(crate) input: Vec<OsString>,
-    /// May the workspace be changed?
-    #[arg(long, value_enum, value_name = "ACCESS", help_heading = "Workspace")]
-    pub(crate) workspace: Option<AccessArg>,
-    /// Interpreters from your home to show inside, read-only: `auto`, `off`, a kind or a directory
-    #[arg(long, value_name = "WHAT", help_heading = "Workspace")]
-    pub(crate) toolchain: Vec<OsString>,
-
-    /// End it after this time (`30s`, `5m`)
-    #[arg(long, value_name = "TIME", help_heading = "Limits")]
-    pub(crate) timeout: Option<Millis>,
-    /// End it after this much processor time
-    #[arg(long, value_name = "TIME", help_heading = "Limits")]
-    pub(crate) cpu_time: Option<Millis>,
-    /// Memory (`512M`)
-    #[arg(long, value_name = "SIZE", help_heading = "Limits")]
-    pub(crate) memory: Option<Bytes>,
-    /// Processes and threads
-    #[arg(long, value_name = "N", help_heading = "Limits")]
-    pub(crate) pids: Option<Count>,
-    /// Processors (`0.5`, `2`)
-    #[arg(long, value_name = "N", help_heading = "Limits")]
-    pub(crate) cpus: Option<Cpus>,
-    /// New bytes on disk
-    #[arg(long, value_name = "SIZE", help_heading = "Limits")]
-    pub(crate) disk: Option<Bytes>,
-    /// New files on disk
-    #[arg(long, value_name = "N", help_heading = "Limits")]
-    pub(crate) files: Option<Count>,
-    /// Bytes of stdout and of stderr that are kept; the rest is read and dropped
-    #[arg(long, value_name = "SIZE", help_heading = "Limits")]
-    pub(crate) max_output: Option<Bytes>,
-    /// Bytes of artifacts that are kept
-    #[arg(long, value_name = "SIZE", help_heading = "Limits")]
-    pub(crate) max_artifacts: Option<Bytes>,
-    /// Open files of one process
-    #[arg(long, value_name = "N", help_heading = "Limits")]
-    pub(crate) open_files: Option<Count>,
-    /// Refuse instead of accepting limits that are only watched
-    #[arg(long, value_enum, value_name = "WHAT", help_heading = "Limits")]
-    pub(crate) require: Option<Requirement>,
-    /// What happens when a flag asks for more than policy allows
-    #[arg(
-        long,
-        value_enum,
-        value_name = "HOW",
-        default_value = "refuse",
-        help_heading = "Limits"
-    )]
-    pub(crate) on_exceed: OnExceedArg,
-
-    /// Set an environment variable; nothing is inherited
-    #[arg(long, value_name = "KEY=VALUE", help_heading = "Program")]
-    pub(crate) env: Vec<OsString>,
-    /// Pass standard input through
-    #[arg(long, help_heading = "Program")]
-    pub(crate) stdin: bool,
-    /// Declare how dangerous this is; higher tiers get less
-    #[arg(long, value_enum, value_name = "TIER", help_heading = "Policy")]
-    pub(crate) tier: Option<TierArg>,
-    /// Network: `none`, unless policy grants more
-    #[arg(long, value_enum, value_name = "MODE", help_heading = "Policy")]
-    pub(crate) net: Option<NetArg>,
-    /// A destination to reach, if policy grants it
-    #[arg(long, value_name = "HOST:PORT", help_heading = "Policy")]
-    pub(crate) allow_net: Vec<HostPort>,
-    /// What it runs in
-    #[arg(long, value_enum, value_name = "NAME", help_heading = "Policy")]
-    pub(crate) backend: Option<BackendArg>,
-    /// Also write the record as JSON to this file
-    #[arg(long, value_name = "FILE", help_heading = "Program")]
-    pub(crate) report: Option<PathBuf>,
-    /// Your own name for this exec, unique in its space
-    #[arg(long, value_name = "ID", help_heading = "Program")]
-    pub(crate) client_id: Option<glovebox_model::ClientId>,
-    /// The task this belongs to, for the record
-    #[arg(long, value_name = "ID", help_heading = "Program")]
-    pub(crate) task_id: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AccessArg {
-    None,
-    Ro,
-    Rw,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Requirement {
-    KernelLimits,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OnExceedArg {
-    Refuse,
-    Cap,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TierArg {
-    Safe,
-    Low,
-    Medium,
-    High,
-    Critical,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum NetArg {
-    None,
-    Retrieval,
-    Allowlist,
-    Unrestricted,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum BackendArg {
-    Native,
 }
 
 #[cfg(test)]

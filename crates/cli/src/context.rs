@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use glovebox_engine::{Engine, Keeper, Recovered, Seat, Settings, host_facts};
+use glovebox_engine::{Engine, Keeper, KeySource, Recovered, Seat, Settings, Spawner, host_facts};
 use glovebox_model::{Code, Correlation, Error, Result, SpaceId, Stage};
 use glovebox_policy::{Config, Surface};
+use glovebox_skill::Catalogue;
 use glovebox_store::{StateDir, Store};
 
 use crate::args::Global;
@@ -12,6 +13,7 @@ use crate::human::count;
 use crate::records::Records;
 use crate::remote::{Address, Credential, Remote};
 use crate::render;
+use crate::secrets_key;
 
 /// Lost execs that are named one by one.
 const SHOWN_MOST: usize = 10;
@@ -105,7 +107,8 @@ impl<'args> Context<'args> {
         Remote::new(address, self.global.ca_file.as_deref(), credential).map(Some)
     }
 
-    fn address(&self) -> Result<Option<Address>> {
+    /// Where it is: by the option, or else by the environment.
+    pub(crate) fn address(&self) -> Result<Option<Address>> {
         if let Some(address) = &self.global.server {
             return Ok(Some(address.clone()));
         }
@@ -144,13 +147,22 @@ impl<'args> Context<'args> {
         }
     }
 
+    pub(crate) fn engine(&self) -> Result<Engine> {
+        self.engine_in(self.own_state()?)
+    }
+
     pub(crate) fn engine_with_seat(&self, keeper: Keeper) -> Result<(Engine, Seat)> {
-        let engine = Engine::open(self.settings()?)?;
+        let engine = self.engine()?;
         let seat = engine.seat(keeper)?;
         Ok((engine, seat))
     }
 
-    fn settings(&self) -> Result<Settings> {
+    /// To look only: another state directory will do.
+    pub(crate) fn engine_in(&self, state: StateDir) -> Result<Engine> {
+        Engine::open(self.settings(state)?)
+    }
+
+    fn own_state(&self) -> Result<StateDir> {
         let place = self.place()?;
         if place.database.is_some() {
             return Err(Error::new(
@@ -160,14 +172,26 @@ impl<'args> Context<'args> {
             )
             .hint("name one: `--server URL`; or unset `GLOVEBOX_DATABASE` to run it here"));
         }
+        place.state_dir()
+    }
+
+    fn settings(&self, state: StateDir) -> Result<Settings> {
         Ok(Settings {
             config: self.config()?,
-            state: place.state_dir()?,
+            shadow: self.shadow()?,
+            state,
             database: None,
             surface: Surface::Local,
             host: host_facts(),
             homes: homes(),
+            secrets_key: self.secrets_key()?,
         })
+    }
+
+    /// Where the key of the secrets is.
+    pub(crate) fn secrets_key(&self) -> Result<KeySource> {
+        let file = self.global.secrets_key_file.clone();
+        secrets_key::source(file.or_else(|| named("GLOVEBOX_SECRETS_KEY_FILE")))
     }
 
     /// What an earlier crash had left and this command took down.
@@ -223,16 +247,52 @@ impl<'args> Context<'args> {
 
     /// A named file must be there; the usual one may be missing.
     pub(crate) fn config(&self) -> Result<Config> {
-        self.config_shown(|path| path.display().to_string())
+        let config = self.config_shown(|path| path.display().to_string());
+        self.with_skills(config?)
     }
 
     /// For a server, whose callers are told which rule refused them and not where on the host it
     /// lies.
     pub(crate) fn config_of_server(&self) -> Result<Config> {
-        self.config_shown(|path| {
+        let config = self.config_shown(|path| {
             let name = path.file_name().unwrap_or_default();
             name.to_string_lossy().into_owned()
-        })
+        });
+        self.with_skills(config?)
+    }
+
+    /// A directory of skills that is named here counts before the file's.
+    fn with_skills(&self, config: Config) -> Result<Config> {
+        let dir = self.global.skills_dir.clone();
+        let Some(dir) = dir.or_else(|| named("GLOVEBOX_SKILLS_DIR")) else {
+            return Ok(config);
+        };
+        let whole = std::path::absolute(&dir).map_err(|error| {
+            let message = format!("`{}` is no directory of skills", dir.display());
+            Error::new(Code::InvalidArgument, Stage::Parse, message).caused_by(error)
+        })?;
+        Ok(config.with_skills_in(whole))
+    }
+
+    /// The skills that there are on this machine.
+    pub(crate) fn skills(&self) -> Result<Catalogue> {
+        let config = self.config()?;
+        let settings = config.skills();
+        Ok(Catalogue::new(glovebox_skill::Settings {
+            dir: settings.dir.clone(),
+            shipped: settings.shipped,
+            pin: settings.pin.clone(),
+        }))
+    }
+
+    /// Another policy that is only tried, if one was named.
+    pub(crate) fn shadow(&self) -> Result<Option<Config>> {
+        let named = named("GLOVEBOX_SHADOW_POLICY");
+        let file = self.global.shadow_policy.clone().or(named);
+        // The ledger is read by others too: they see its name, not where it lies.
+        let shown = |path: &Path| path.file_name().unwrap_or_default().display().to_string();
+        let read = |path: PathBuf| Config::parse(&config_text(&path)?, &shown(&path));
+        file.map(read).transpose()
     }
 
     fn config_shown(&self, shown: impl FnOnce(&Path) -> String) -> Result<Config> {
@@ -264,6 +324,18 @@ impl<'args> Context<'args> {
     }
 }
 
+/// A configuration that was named, to be looked at.
+pub(crate) fn config_text(path: &Path) -> Result<String> {
+    read_config(path).map_err(|error| {
+        Error::new(
+            Code::InvalidConfig,
+            Stage::Parse,
+            format!("cannot use the configuration `{}`", path.display()),
+        )
+        .caused_by(error)
+    })
+}
+
 fn usual_config() -> Option<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Some(PathBuf::from("/etc/glovebox/config.toml"));
@@ -273,7 +345,7 @@ fn usual_config() -> Option<PathBuf> {
 }
 
 /// Only a file that no stranger can have written.
-pub(crate) fn read_config(path: &Path) -> std::io::Result<String> {
+fn read_config(path: &Path) -> std::io::Result<String> {
     use std::io::Read;
     use std::os::unix::fs::MetadataExt;
     const LONGEST: u64 = 1 << 20;
@@ -312,7 +384,7 @@ pub(crate) fn home() -> Option<PathBuf> {
 }
 
 /// Both what the environment says and what the account says: neither may be adopted.
-fn homes() -> Vec<PathBuf> {
+pub(crate) fn homes() -> Vec<PathBuf> {
     let uid = rustix::process::getuid().as_raw().to_string();
     let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let of_account = accounts.lines().find_map(|line| {
@@ -324,10 +396,44 @@ fn homes() -> Vec<PathBuf> {
     homes
 }
 
+/// To be called before anything that might start a thread.
+pub(crate) fn fork_keeper() -> Result<Keeper> {
+    Keeper::fork().map_err(|errno| {
+        Error::new(
+            Code::SetupFailed,
+            Stage::Admit,
+            "cannot start the sandbox's keeper",
+        )
+        .caused_by(errno)
+    })
+}
+
+/// Hands out more keepers. Before any thread exists.
+pub(crate) fn fork_spawner() -> Result<Spawner> {
+    Spawner::fork().map_err(|error| {
+        let message = "cannot start the spawner of keepers";
+        Error::new(Code::SetupFailed, Stage::Admit, message).caused_by(error)
+    })
+}
+
+/// A keeper for one more exec.
+pub(crate) fn seat_from(spawner: &Spawner, engine: &Engine) -> Result<Seat> {
+    let keeper = spawner.spawn().map_err(|error| {
+        let message = "cannot start the sandbox's keeper";
+        Error::new(Code::BackendUnavailable, Stage::Judge, message).caused_by(error)
+    })?;
+    engine.seat(keeper)
+}
+
+/// Whoever is logged in, as records name them.
+pub(crate) fn user() -> String {
+    rustix::process::getuid().as_raw().to_string()
+}
+
 /// Everything in-process belongs to one space and to whoever is logged in.
 pub(crate) fn local_ids(task_id: Option<String>) -> Correlation {
     Correlation {
-        user_id: Some(rustix::process::getuid().as_raw().to_string()),
+        user_id: Some(user()),
         task_id,
         ..Correlation::of_space(SpaceId::local())
     }

@@ -139,7 +139,7 @@ impl Desk {
             Self::There(remote) => remote.patch(Target::new("/v1/settings"), &change.patch()),
             Self::Here(place) => {
                 let (_, store) = place.open()?;
-                let changed = store.change_settings(&operator(), move |settings| {
+                let changed = store.change_settings(&operator(), move |settings, _| {
                     let settings = change.apply(&settings)?;
                     // Each server holds it against its own ceiling.
                     check_settings(&settings, u32::MAX)?;

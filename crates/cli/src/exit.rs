@@ -47,9 +47,14 @@ impl Exit {
 
     pub(crate) fn of_error(error: &Error) -> Self {
         match error.code {
-            Code::PolicyDenied => Self::REFUSED,
+            Code::PolicyDenied | Code::Denied | Code::ApprovalUnavailable => Self::REFUSED,
+            Code::AwaitingApproval => Self::WAITING,
+            Code::Held => Self::HELD,
             Code::InvalidArgument
             | Code::InvalidConfig
+            | Code::InvalidInput
+            | Code::InvalidManifest
+            | Code::SkillsNotConfigured
             | Code::WorkspaceRefused
             | Code::Conflict
             | Code::IdempotencyConflict
@@ -58,7 +63,7 @@ impl Exit {
             Code::CommandNotFound => Self::NOT_FOUND,
             Code::CommandNotExecutable | Code::CwdNotFound => Self::NOT_EXECUTABLE,
             Code::Canceled => Self::CANCELED,
-            Code::NotFound | Code::Expired => Self::FAILURE,
+            Code::NotFound | Code::Expired | Code::InvalidOutput => Self::FAILURE,
             Code::Busy
             | Code::BudgetExceeded
             | Code::MethodNotAllowed

@@ -3,22 +3,40 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use glovebox_backend::{Cancel, Ground, Native, Remains, Sink};
-use glovebox_model::{Call, Code, Error, Exec, Result, SpaceId, Stage, Status, WorkspaceRef};
-use glovebox_policy::{Assessed, Config, HostFacts, Surface, assess, resolve};
+use glovebox_backend::{Cancel, Ground, Language, Native, Preload, Sink};
+use glovebox_gateway::Simulated;
+use glovebox_model::{
+    ByteString, Call, Code, Consent, Correlation, DockerConfig, Error, Exec, IdError, Lifetime,
+    Mode, OnExceed, PartialProfile, Placement, Profile, Pull, Result, ScriptRef, SpaceId, Stage,
+    Status, WorkspaceRef,
+};
+use glovebox_policy::{Asking, Assessed, Config, Explanation, HostFacts, Layer, Surface};
+use glovebox_snapshot::Snapshots;
 use glovebox_store::{Owner, StateDir, Store};
 use glovebox_workspace::{Dir, Layout, Project};
 
 use crate::Keeper;
+use crate::approvals::{Approver, Given, Petition, Script, check_scripts, tool_of};
+use crate::backends::{Backends, Chosen};
+use crate::effects::Listener;
+use crate::environment;
+use crate::kept::{SandboxRequest, Slots, nothing_yet};
 use crate::leftovers;
+use crate::loan::Lent;
+use crate::masks::Known;
+use crate::network::InUse;
+use crate::outside::Outside;
 use crate::path::{self, Draft, Plan};
-use crate::prepare::Standing;
+use crate::pool::{Shape, Warm};
+use crate::prepare::Supply;
+use crate::private_key::private_key;
 use crate::recovery::{self, Recovered};
+use crate::secrets::{KeySource, Secrets, Vault};
 use crate::settings::ToolchainSettings;
-use crate::stage;
+use crate::{skill, stage};
 
 /// The caller's side of a run.
 #[expect(missing_debug_implementations, reason = "a sink has nothing to show")]
@@ -29,6 +47,45 @@ pub struct Io<'io> {
     pub cancel: &'io Cancel,
     /// Why it was canceled, when it was not the caller who did.
     pub stopped: Option<&'io dyn Fn() -> Option<Error>>,
+    /// Who is asked when policy wants a person to agree.
+    pub approver: Option<&'io dyn Approver>,
+    /// Who hears of effects as they are seen.
+    pub effects: Option<Arc<dyn Listener>>,
+    /// What the program is given to read, where that is known and can be given again.
+    pub replayable: Option<&'io [u8]>,
+    /// Where what a gate runs gets its keeper from.
+    pub seats: Option<&'io dyn Fn() -> Result<Seat>>,
+}
+
+/// A call with what people have said to it.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted {
+    pub(crate) call: Call,
+    /// What they took away from it.
+    pub(crate) narrowed: Option<PartialProfile>,
+    /// That they agreed.
+    pub(crate) consent: Option<Consent>,
+    /// The scripts as they were then.
+    pub(crate) scripts: Option<Vec<ScriptRef>>,
+}
+
+impl Wanted {
+    pub(crate) fn of(call: Call) -> Self {
+        Self {
+            call,
+            narrowed: None,
+            consent: None,
+            scripts: None,
+        }
+    }
+}
+
+/// What came of a call that makes sense and that no rule denies.
+#[derive(Debug)]
+pub(crate) enum Planned {
+    Ready(Box<Plan>),
+    /// People have to agree first.
+    Asks(Box<Petition>),
 }
 
 #[derive(Debug)]
@@ -40,12 +97,32 @@ pub struct Engine {
     store: OnceLock<(Store, Recovered)>,
     database: Option<String>,
     layouts: Mutex<HashMap<SpaceId, Arc<Layout>>>,
+    pub(crate) snapshot_stores: Mutex<HashMap<SpaceId, Arc<Snapshots>>>,
     config: Config,
+    shadow: Option<Config>,
+    approval_key: OnceLock<[u8; 32]>,
+    vault: Vault,
+    known_secrets: Known,
+    in_use: InUse,
     host: HostFacts,
     surface: Surface,
-    homes: Vec<PathBuf>,
+    /// For many callers, none of whom is the one who started it.
+    pub(crate) serves: bool,
+    /// Nothing that others left is taken over here, and nobody else's files are tidied.
+    pub(crate) only_own: bool,
+    pub(crate) lent: Option<Lent>,
+    pub(crate) homes: Vec<PathBuf>,
+    backends: Backends,
+    /// Kept sandboxes that are this process's own.
+    pub(crate) slots: Arc<Slots>,
+    /// Containers were compared with the registry.
+    pub(crate) reconciled: AtomicBool,
+    preloads: OnceLock<Vec<Preload>>,
+    /// What the names of all kept sandboxes begin with.
+    container_prefix: String,
     /// Seats so far, so that the control groups of each have a name of their own.
     seats: AtomicU64,
+    pub(crate) outside: OnceLock<Outside>,
 }
 
 /// How an engine is set up.
@@ -55,10 +132,14 @@ pub struct Settings {
     /// The address of a PostgreSQL; SQLite in the state directory without it.
     pub database: Option<String>,
     pub config: Config,
+    /// Another policy, which is only tried: what it would have said is written down.
+    pub shadow: Option<Config>,
     pub surface: Surface,
     pub host: HostFacts,
     /// Home directories, which may not be adopted as workspaces themselves.
     pub homes: Vec<PathBuf>,
+    /// Where the key of the secrets is.
+    pub secrets_key: KeySource,
 }
 
 /// A keeper with its control groups, reserved for one exec.
@@ -77,22 +158,42 @@ impl Engine {
             state,
             database,
             config,
+            shadow,
             surface,
             host,
             homes,
+            secrets_key,
         } = settings;
+        // One for all: a name must not depend on who asks.
+        let anybody = Correlation::of_space(SpaceId::local());
+        let docker = config.docker_for(&anybody, Lifetime::Shared);
         Ok(Self {
+            container_prefix: docker.container_prefix,
+            backends: Backends::new(&state),
+            slots: Arc::default(),
+            reconciled: AtomicBool::new(false),
+            preloads: OnceLock::new(),
+            vault: Vault::new(&state, secrets_key),
+            known_secrets: Known::default(),
+            in_use: InUse::default(),
             state,
             owner,
             ground,
             store: OnceLock::new(),
             database,
             layouts: Mutex::default(),
+            snapshot_stores: Mutex::default(),
             config,
+            shadow,
+            approval_key: OnceLock::new(),
             host,
             surface,
+            serves: false,
+            only_own: false,
+            lent: None,
             homes,
             seats: AtomicU64::new(0),
+            outside: OnceLock::new(),
         })
     }
 
@@ -111,11 +212,26 @@ impl Engine {
             return Ok(store);
         }
         let store = match &self.database {
+            None if self.serves => Store::open_to_serve(&self.state)?,
             None => Store::open(&self.state)?,
             Some(address) => Store::connect(&self.state, address)?,
         };
+        store.mask_with(self.known_secrets.clone());
         let recovered = recovery::recover(&self.state, &store, &self.owner)?;
+        self.drop_layers(&recovered.lost);
         Ok(&self.store.get_or_init(|| (store, recovered)).0)
+    }
+
+    pub fn secrets(&self) -> Result<Secrets<'_>> {
+        Ok(Secrets::new(self.store()?, &self.vault))
+    }
+
+    pub(crate) fn in_use(&self) -> &InUse {
+        &self.in_use
+    }
+
+    pub(crate) fn known_secrets(&self) -> &Known {
+        &self.known_secrets
     }
 
     pub fn state(&self) -> &StateDir {
@@ -132,35 +248,25 @@ impl Engine {
         if let Some(layout) = layouts.get(space) {
             return Ok(Arc::clone(layout));
         }
-        let root = Dir::open_trusted(self.state.path()).map_err(|error| {
-            Error::new(
-                Code::StoreUnavailable,
-                Stage::Open,
-                "cannot open the state directory",
-            )
-            .caused_by(error)
-        })?;
-        let layout = Arc::new(Layout::of_space(root, space)?);
+        let layout = Arc::new(Layout::of_space(self.root()?, space)?);
         layouts.insert(space.clone(), Arc::clone(&layout));
         Ok(layout)
     }
 
     /// Those that have files of their own, beside `local`.
     pub(crate) fn spaces(&self) -> Result<Vec<SpaceId>> {
-        let entries = match std::fs::read_dir(self.state.path().join("spaces")) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries,
-        };
-        let names = entries.map_err(|error| {
+        Layout::spaces(&self.root()?)
+    }
+
+    pub(crate) fn root(&self) -> Result<Dir> {
+        Dir::open_trusted(self.state.path()).map_err(|error| {
             Error::new(
                 Code::StoreUnavailable,
                 Stage::Open,
-                "cannot list the spaces of the state directory",
+                "cannot open the state directory",
             )
             .caused_by(error)
-        })?;
-        let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        Ok(names.filter_map(|name| name.parse().ok()).collect())
+        })
     }
 
     /// What this start found of an earlier crash, once the store is open.
@@ -170,30 +276,186 @@ impl Engine {
 
     /// Policy's answer to a call, without running anything.
     pub fn assess(&self, call: Call) -> Result<Assessed> {
-        let system = self.config.system(self.surface, self.host)?;
-        let layers = self.config.layers_for(&call.ids);
-        let resolved = stage::span("resolve").in_scope(|| resolve(call, &system, &layers))?;
-        stage::reached("resolve");
-        let assessed = stage::span("assess").in_scope(|| assess(resolved));
-        stage::reached("assess");
-        Ok(assessed)
+        self.assess_call(call, None, None)
+            .map(|(assessed, _)| assessed)
     }
 
-    /// From a call to a plan that may be carried out. `Err` inside: policy's refusal, which is
-    /// still to be written down; `Err` outside: a call that makes no sense.
-    pub(crate) fn receive(&self, call: Call) -> Result<(Project, Draft, Result<Plan>)> {
+    /// Everything that policy says about a call.
+    pub fn explain(&self, call: Call) -> Result<Explanation> {
+        let system = self.config.system(self.surface, self.host)?;
+        let asking = Asking {
+            tool: &tool_of(&call),
+            grants: &[],
+            secrets: &[],
+            simulate: call.mode == Mode::Simulate,
+            backend: call.overrides.backend,
+        };
+        glovebox_policy::explain(&self.config, &system, call, &asking)
+    }
+
+    /// From a call to a plan that may be carried out. `Err` inside: a refusal, which is still to be
+    /// written down; `Err` outside: a call that makes no sense.
+    pub(crate) fn receive(&self, mut call: Call) -> Result<(Project, Draft, Result<Planned>)> {
         glovebox_workspace::check_inputs(&call.inputs)?;
+        skill::check_inputs(&call)?;
+        if let Some(simulation) = &call.simulation {
+            Simulated::new(simulation)?;
+        }
+        if self.is_server() {
+            // What is written down of it from here on has nothing secret in it.
+            self.masks(&call.ids.space_id)?;
+        }
+        self.place(&mut call)?;
         let project = self.project(&call.ids.space_id, &call.workspace)?;
         let draft = Draft::new(&call, project.id().clone())?;
-        let plan = self.plan(&draft, call);
+        let plan = self.plan(&draft, &project, Wanted::of(call));
         Ok((project, draft, plan))
     }
 
-    pub(crate) fn plan(&self, draft: &Draft, call: Call) -> Result<Plan> {
-        let assessed = self.assess(call)?;
-        let approved = stage::span("obtain").in_scope(|| path::obtain(assessed));
+    pub(crate) fn plan(&self, draft: &Draft, project: &Project, wanted: Wanted) -> Result<Planned> {
+        let Wanted {
+            call,
+            narrowed,
+            consent,
+            scripts: bound,
+        } = wanted;
+        if let Some(preview) = &call.preview {
+            self.check_place(&call.ids.space_id, preview, draft)?;
+        }
+        let (assessed, scripts) = self.assess_call(call, narrowed.as_ref(), project.work())?;
+        let now: Vec<ScriptRef> = scripts.iter().map(Script::bound).collect();
+        if let Some(bound) = &bound {
+            check_scripts(bound, &now)?;
+        }
+        let chosen = self.choose(assessed.call(), assessed.profile())?;
+        let given = consent.as_ref().map_or(Given::Nothing, Given::Consent);
+        let ruled = stage::span("obtain").in_scope(|| {
+            let image = chosen.image.as_deref();
+            self.rule_on(assessed, scripts, chosen.backend, image, given)
+        })?;
         stage::reached("obtain");
-        Plan::new(draft.clone(), approved)
+        let approved = match path::obtain(ruled) {
+            Ok(approved) => approved,
+            Err(petition) => return Ok(Planned::Asks(Box::new(petition))),
+        };
+        let (call, profile) = (approved.assessed().call(), approved.assessed().profile());
+        let berth = self.berth(call, profile, &chosen, PartialProfile::default())?;
+        let plan = Plan::new(draft.clone(), approved, chosen, berth, now)?;
+        self.check_writes(&plan)?;
+        Ok(Planned::Ready(Box::new(plan)))
+    }
+
+    /// What a call would get, for those who only ask. Nothing is made.
+    pub(crate) fn look_ahead(&self, mut call: Call) -> Result<(Profile, Chosen)> {
+        self.place(&mut call)?;
+        let assessed = self.assess(call)?;
+        let chosen = self.choose(assessed.call(), assessed.profile())?;
+        Ok((assessed.profile().clone(), chosen))
+    }
+
+    /// What a call that wishes for nothing gets.
+    pub(crate) fn usual(&self) -> Result<(Profile, Chosen)> {
+        let mut call = nothing_yet(&SandboxRequest {
+            ids: Correlation::of_space(SpaceId::local()),
+            lifetime: Lifetime::Exec,
+            project: "usual".parse().map_err(|why: IdError| {
+                Error::new(Code::Internal, Stage::Parse, why.to_string())
+            })?,
+            on_exceed: OnExceed::Refuse,
+            overrides: PartialProfile::default(),
+        });
+        call.placement = Placement::Fresh;
+        let assessed = self.assess(call)?;
+        let chosen = self.choose(assessed.call(), assessed.profile())?;
+        Ok((assessed.profile().clone(), chosen))
+    }
+
+    pub(crate) fn choose(&self, call: &Call, profile: &Profile) -> Result<Chosen> {
+        // A sandbox that is named stands on a backend already, and that one must satisfy the demand.
+        if let Placement::Named(name) = &call.placement {
+            let row = self.own(&call.ids.space_id, name)?;
+            return self.backends.choose_same(profile, &row.config);
+        }
+        let lifetime = match call.placement {
+            Placement::Scope(lifetime) => lifetime,
+            Placement::Fresh | Placement::Named(_) => Lifetime::Exec,
+        };
+        let docker = || self.docker_for(call, profile, lifetime);
+        self.backends.choose(profile, call.writes, &docker)
+    }
+
+    /// The engine fetches only what the operator's configuration names: an image that a caller names
+    /// would have it speak to whatever registry the caller likes, and nobody vets what it dials.
+    fn docker_for(&self, call: &Call, profile: &Profile, lifetime: Lifetime) -> DockerConfig {
+        let mut docker = self.config.docker_for(&call.ids, lifetime);
+        if let Some(image) = &profile.image {
+            let layers = self.config.layers_for(&call.ids);
+            let is_named = |it: &Layer| it.profile().image.as_ref() == Some(image);
+            if docker.image != *image && !layers.iter().any(is_named) {
+                docker.pull = Pull::Never;
+            }
+        }
+        docker
+    }
+
+    /// Other servers use the same store.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.database.is_some()
+    }
+
+    pub(crate) fn backends(&self) -> &Backends {
+        &self.backends
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// A policy that is only tried.
+    pub(crate) fn shadow_config(&self) -> Option<&Config> {
+        self.shadow.as_ref()
+    }
+
+    pub(crate) fn surface(&self) -> Surface {
+        self.surface
+    }
+
+    pub(crate) fn host(&self) -> HostFacts {
+        self.host
+    }
+
+    /// What approvals are bound with: their digests tell nothing without it.
+    pub(crate) fn approval_key(&self) -> Result<[u8; 32]> {
+        if let Some(key) = self.approval_key.get() {
+            return Ok(*key);
+        }
+        let key = private_key(&self.state.keys().join("approval.key"))?;
+        Ok(*self.approval_key.get_or_init(|| key))
+    }
+
+    pub(crate) fn container_prefix(&self) -> &str {
+        &self.container_prefix
+    }
+
+    /// Interpreters that can be started before their code is known.
+    pub(crate) fn preloads(&self) -> &[Preload] {
+        self.preloads.get_or_init(|| {
+            let environment = environment::of_any();
+            let command = |language| match language {
+                Language::Python => "python3",
+                Language::Node => "node",
+            };
+            Language::ALL
+                .into_iter()
+                .filter(|it| environment.finds(command(*it)))
+                .map(|language| Preload {
+                    language,
+                    command: ByteString::try_from(command(language)).unwrap_or_default(),
+                    env: environment.variables.clone(),
+                    path: environment.path.clone(),
+                })
+                .collect()
+        })
     }
 
     /// Walks the whole path. A refusal is a record too; an error means that there is none.
@@ -204,12 +466,25 @@ impl Engine {
         settings: &ToolchainSettings,
         io: Io<'_>,
     ) -> Result<Exec> {
-        let (project, draft, plan) = self.receive(call)?;
+        let (project, draft, plan) = self.receive(call.clone())?;
+        let plan = plan.and_then(|planned| match planned {
+            Planned::Ready(plan) => Ok(*plan),
+            Planned::Asks(petition) => {
+                self.ask_here(&draft, &project, call, *petition, io.approver)
+            }
+        });
         let plan = match plan {
             Ok(plan) => plan,
             Err(error) => return self.refuse(&draft, error),
         };
+        if plan.assessed().call().mode == Mode::Mock {
+            return self.mock(plan);
+        }
+        let is_kept = plan.berth().is_some();
         let walked = self.walk(seat, plan, project, settings, io);
+        if is_kept {
+            self.leave_sandboxes();
+        }
         walked.or_else(|error| match error.stage {
             // It ran, and what it printed and left is there, though not its record.
             Stage::Close => Err(error.of_exec(draft.exec_id.clone())),
@@ -217,7 +492,15 @@ impl Engine {
         })
     }
 
-    fn walk(
+    /// Nothing runs, and that is on record.
+    fn mock(&self, mut plan: Plan) -> Result<Exec> {
+        plan.begin();
+        let store = self.store()?;
+        let (entry, record) = path::open(store, &self.owner, plan)?.mocked();
+        path::end(store, entry, record, &mut |_| false)
+    }
+
+    pub(crate) fn walk(
         &self,
         seat: Seat,
         mut plan: Plan,
@@ -225,8 +508,13 @@ impl Engine {
         settings: &ToolchainSettings,
         io: Io<'_>,
     ) -> Result<Exec> {
-        let standing = self.prepare(seat, &plan, project, settings)?;
+        let mut supply = OneSeat {
+            seat: Some(seat),
+            cancel: io.cancel,
+        };
+        let standing = self.prepare(&mut supply, &plan, project, settings)?;
         plan.begin();
+        self.masks(&plan.assessed().call().ids.space_id)?;
         // The sandbox is being built while the intent is written; nothing starts before it is.
         stage::reached("build");
         let opened = self
@@ -245,60 +533,15 @@ impl Engine {
         Ok(record)
     }
 
-    /// From a durable intent and a sandbox to a durable outcome.
-    pub(crate) fn carry_out(
-        &self,
-        standing: Standing,
-        opened: path::Opened,
-        settings: &ToolchainSettings,
-        io: Io<'_>,
-        again: &mut dyn FnMut(&Error) -> bool,
-    ) -> Result<(Exec, Remains)> {
-        let Standing {
-            sandbox,
-            order,
-            streams,
-            files,
-            project,
-            toolchains,
-        } = standing;
-        if let Err(error) = files.place_inputs(opened.inputs()) {
-            let (entry, record) = opened.fail(error);
-            let closed = path::end(self.store()?, entry, record, again)?;
-            let _ = project.forget_inputs(files.exec());
-            let _ = files.discard();
-            return Ok((closed, sandbox.dismiss()));
-        }
-        let lease = path::admit(opened, sandbox);
-        stage::reached("admit");
-        let work = project.work().filter(|_| lease.sees_workspace());
-        let watched: Vec<&Dir> = work.into_iter().chain([files.artifacts()]).collect();
-        let mut exited =
-            stage::span("run").in_scope(|| path::run(lease, &order, streams, &watched, io));
-        if let Some(error) = exited.failure_mut() {
-            crate::prepare::explain_start(error, &order, &toolchains, &settings.host, work);
-        }
-        stage::reached("run");
-        let captured = stage::span("collect").in_scope(|| path::collect(exited, &files));
-        stage::reached("collect");
-        let judged = stage::span("judge").in_scope(|| path::judge(captured));
-        stage::reached("judge");
-        let store = self.store()?;
-        let closed = stage::span("close").in_scope(|| path::close(store, judged, &files, again));
-        stage::reached("close");
-        let _ = project.forget_inputs(files.exec());
-        closed
-    }
-
     pub(crate) fn project(&self, space: &SpaceId, workspace: &WorkspaceRef) -> Result<Project> {
         let layout = self.layout(space)?;
         match workspace {
-            WorkspaceRef::Adopted(path) => {
-                let homes: Vec<&std::path::Path> =
-                    self.homes.iter().map(PathBuf::as_path).collect();
-                layout.adopt(path, &homes)
-            }
-            WorkspaceRef::Project(id) => layout.project(id),
+            WorkspaceRef::Adopted(path) if self.serves => self.lent_only(space, path),
+            WorkspaceRef::Adopted(path) => self.adopt(space, path),
+            WorkspaceRef::Project(id) => match self.lent_as(space, id) {
+                Some(lent) => self.project_of(lent),
+                None => self.kept_project(&layout, id),
+            },
             WorkspaceRef::Scratch => layout.scratch(),
         }
     }
@@ -307,14 +550,43 @@ impl Engine {
     /// keeps us from writing anything, stays an error.
     fn refuse(&self, draft: &Draft, error: Error) -> Result<Exec> {
         let record = refusal(draft, error)?;
+        self.masks(&record.ids.space_id)?;
         self.store()?.refuse(record)
+    }
+}
+
+/// A process that runs one exec has one keeper, forked when it had no threads.
+pub(crate) struct OneSeat<'io> {
+    pub(crate) seat: Option<Seat>,
+    pub(crate) cancel: &'io Cancel,
+}
+
+impl Supply for OneSeat<'_> {
+    fn seat(&mut self) -> Result<Seat> {
+        self.seat
+            .take()
+            .ok_or_else(|| Error::new(Code::Internal, Stage::Admit, "there is no second keeper"))
+    }
+
+    fn keeps_warm(&self) -> bool {
+        false
+    }
+
+    fn warm(&mut self, _: &[Shape]) -> Option<Box<dyn Warm>> {
+        None
+    }
+
+    fn is_wanted(&self) -> bool {
+        !self.cancel.is_asked()
     }
 }
 
 /// The record of something that was not started; an error that leaves no record stays one.
 pub(crate) fn refusal(draft: &Draft, error: Error) -> Result<Exec> {
     let status = match error.code {
-        Code::PolicyDenied => Status::PolicyDenied,
+        Code::PolicyDenied | Code::ApprovalUnavailable | Code::Denied | Code::Expired => {
+            Status::PolicyDenied
+        }
         Code::BackendUnavailable | Code::SetupFailed => Status::Error,
         _ => return Err(error),
     };

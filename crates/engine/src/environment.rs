@@ -1,6 +1,8 @@
 //! The whole environment of a program: nothing is inherited from the caller's.
 
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use glovebox_model::{ByteString, EnvVar, ExecId};
 use glovebox_workspace::toolchain::Toolchains;
@@ -8,7 +10,7 @@ use glovebox_workspace::toolchain::Toolchains;
 const SYSTEM_PATH: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin"];
 
 /// For programs that talk to people: there is none to scroll, page or colour for.
-const FIXED: [(&str, &str); 13] = [
+const FIXED: [(&str, &str); 10] = [
     ("HOME", "/home/sandbox"),
     ("USER", "sandbox"),
     ("LOGNAME", "sandbox"),
@@ -19,7 +21,10 @@ const FIXED: [(&str, &str); 13] = [
     ("PAGER", "cat"),
     ("GIT_PAGER", "cat"),
     ("GLOVEBOX", "1"),
-    // There is no network: package managers say so at once instead of trying for a minute.
+];
+
+/// Without a network package managers say so at once instead of trying for a minute.
+pub(crate) const OFFLINE: [(&str, &str); 3] = [
     ("PIP_NO_INDEX", "1"),
     ("UV_OFFLINE", "1"),
     ("npm_config_offline", "true"),
@@ -32,13 +37,46 @@ pub(crate) struct Environment {
     pub(crate) path: Vec<ByteString>,
 }
 
-pub(crate) fn of(exec: &ExecId, toolchains: &Toolchains, asked: &[EnvVar]) -> Environment {
+impl Environment {
+    /// Whether the host has such a command where a sandbox looks for it.
+    pub(crate) fn finds(&self, command: &str) -> bool {
+        self.path.iter().any(|directory| {
+            let directory = Path::new(OsStr::from_bytes(directory.as_bytes()));
+            directory.join(command).is_file()
+        })
+    }
+}
+
+/// What every program of a sandbox sees, before it is known which.
+pub(crate) fn of_any() -> Environment {
+    with(None, &Toolchains::default(), &OFFLINE, &[])
+}
+
+/// `network` is what tells programs of theirs, if they have one.
+pub(crate) fn of(
+    exec: &ExecId,
+    toolchains: &Toolchains,
+    network: Option<&[(&str, &str)]>,
+    asked: &[EnvVar],
+) -> Environment {
+    with(Some(exec), toolchains, network.unwrap_or(&OFFLINE), asked)
+}
+
+fn with(
+    exec: Option<&ExecId>,
+    toolchains: &Toolchains,
+    network: &[(&str, &str)],
+    asked: &[EnvVar],
+) -> Environment {
     let text = |text: &str| ByteString::try_from(text).unwrap_or_default();
     let mut variables: Vec<(ByteString, ByteString)> = FIXED
         .iter()
+        .chain(network)
         .map(|(key, value)| (text(key), text(value)))
         .collect();
-    variables.push((text("GLOVEBOX_EXEC_ID"), text(exec.as_str())));
+    if let Some(exec) = exec {
+        variables.push((text("GLOVEBOX_EXEC_ID"), text(exec.as_str())));
+    }
     variables.push((text("PATH"), default_path(toolchains)));
     for (key, value) in &toolchains.env {
         set(&mut variables, text(key), text(value));
@@ -110,7 +148,7 @@ mod tests {
             asked("PATH", "/x::/y"),
             asked("FOO", "bar"),
         ];
-        let environment = of(&exec, &Toolchains::default(), &all);
+        let environment = of(&exec, &Toolchains::default(), None, &all);
         assert_eq!(value(&environment, "LANG"), b"de_DE");
         assert_eq!(value(&environment, "FOO"), b"bar");
         assert_eq!(environment.path.len(), 2);
@@ -119,8 +157,9 @@ mod tests {
     #[test]
     fn nothing_of_the_callers_environment_is_there() {
         let exec = ExecId::from_random([1; 16]);
-        let environment = of(&exec, &Toolchains::default(), &[]);
-        assert_eq!(environment.variables.len(), FIXED.len() + 2);
+        let environment = of(&exec, &Toolchains::default(), None, &[]);
+        let ours = FIXED.len() + OFFLINE.len() + 2;
+        assert_eq!(environment.variables.len(), ours);
         assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
         assert!(
             !environment

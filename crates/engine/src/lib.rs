@@ -2,23 +2,65 @@
 //! collect, judge, close. Each stage is a function from one type to the next, and the next type can
 //! be made nowhere else.
 
+mod approvals;
+mod backends;
+mod carry_out;
+mod containers;
+mod digest;
 mod dispatch;
+mod effects;
 mod engine;
 mod environment;
+mod given;
+mod here;
+mod kept;
 mod leftovers;
+mod loan;
+mod masks;
+mod network;
+mod outside;
 mod path;
+mod pool;
 mod prepare;
+mod private_key;
+mod pull;
 mod recovery;
+mod retrieve;
+mod secrets;
 mod settings;
+mod skill;
 mod stage;
+mod warm;
+mod webhooks;
+mod workspaces;
 
+pub use approvals::{Approver, Difference, Replayed};
+pub use backends::BackendView;
 pub use dispatch::{
-    Counts, Dispatcher, Drained, EVENTS_KEPT, Event, EventPage, Health, HouseRules, KEYS_KEPT,
-    LEASE, Load, Progress, Spawner, Submission, Submitted, What, check_settings,
+    Attended, ContainerEngine, Dispatcher, Drained, EVENTS_KEPT, Event, EventPage, Health,
+    HouseRules, KEYS_KEPT, LEASE, Load, Progress, Quota, Spawner, Submission, Submitted, What,
+    check_settings,
 };
+pub use effects::{Listener, Rehearsed};
 pub use engine::{Engine, Io, Seat, Settings};
 pub use glovebox_backend::probe;
 pub use glovebox_backend::{Cancel, Canceler, Sink, Stream};
 pub use glovebox_cage::Handle as Keeper;
+pub use glovebox_egress::retrieve::{RetrieveRequest, Retrieved};
+pub use kept::{Next, Pruned, Recreated, SandboxExplanation, SandboxRequest, Selection, Trouble};
+pub use loan::Loan;
+pub use masks::LogMask;
+pub use outside::Outside;
+pub use pool::{PoolStats, ShelfStats};
+pub use pull::{ImageReference, PullProgress, RegistryTransport, pull};
 pub use recovery::Recovered;
+pub use secrets::{
+    GRANT_MOST, GrantSecret, Hold, KeySource, KnownSecret, Masks, NewKey, OpenedSecret, Removal,
+    Revocation, Revoked, RevokedWatch, Rotated, Secrets, SetSecret, Vault,
+};
 pub use settings::{ToolchainSettings, host_facts};
+pub use webhooks::{Webhook, webhooks_of};
+pub use workspaces::{
+    Decided, Forked, MarkedSnapshot, Present, RolledBack, Room, SnapshotAsk, Undone,
+    WaitingChanges, Workspace, Wound, Writing,
+};

@@ -1,65 +1,179 @@
 //! From a plan to a sandbox that stands, or is being built, with everything its run needs.
 
-use glovebox_backend::{Order, Prepared, Spec, ToolchainLink, ToolchainMount, Tree};
-use glovebox_model::{Access, ByteString, Code, Error, NetworkMode, Result};
-use glovebox_policy::Assessed;
-use glovebox_workspace::toolchain::{self, Downloads, Request, Toolchains};
-use glovebox_workspace::{Dir, ExecFiles, Project, RelPath};
+use std::os::fd::AsFd;
+use std::path::Path;
 
+use glovebox_backend::{
+    Host, HostMount, Observe, Order, Place, Room, Sandbox, SecretFiles, Spec, ToolchainLink,
+    ToolchainMount, Tray, Tree,
+};
+use glovebox_model::{
+    Access, Agreed, BackendName, ByteString, Call, Code, Error, Exec, Mode, NetworkMode, Profile,
+    Result, Sandbox as Row, Stage,
+};
+use glovebox_policy::{Assessed, MountMode};
+use glovebox_workspace::image::Held;
+use glovebox_workspace::toolchain::{self, Downloads, Request, Toolchains};
+use glovebox_workspace::{Dir, ExecFiles, Project, RelPath, WorkKind};
+
+use crate::approvals::{check_scripts, scripts_now};
+use crate::backends::Imaged;
+use crate::effects::{DIRECTORY, SOCKET};
 use crate::engine::{Engine, Seat};
 use crate::environment;
+use crate::given::Given;
+use crate::kept::{Berth, Leased};
+use crate::network::{self, Opening, Route, Trust};
 use crate::path::{Draft, Plan, Streams};
+use crate::pool::{Kind, Shape, Warm};
 use crate::settings::ToolchainSettings;
+use crate::skill;
+use crate::workspaces::Stay;
+
+/// Where sandboxes come from.
+pub(crate) trait Supply {
+    /// A keeper for one native sandbox.
+    fn seat(&mut self) -> Result<Seat>;
+
+    /// Whether any are kept standing at all: to say what shape is wanted costs something.
+    fn keeps_warm(&self) -> bool;
+
+    /// One that stands already, of the first shape that has one.
+    fn warm(&mut self, shapes: &[Shape]) -> Option<Box<dyn Warm>>;
+
+    /// Whether anybody still wants what is being prepared.
+    fn is_wanted(&self) -> bool;
+}
 
 /// Everything of one run but the permission to start it.
 #[derive(Debug)]
 pub(crate) struct Standing {
-    pub(crate) sandbox: Prepared,
+    pub(crate) sandbox: Box<dyn Sandbox>,
     pub(crate) order: Order,
     pub(crate) streams: Streams,
     pub(crate) files: ExecFiles,
     pub(crate) project: Project,
     pub(crate) toolchains: Toolchains,
+    /// The caller's own programs could have been shown in it.
+    pub(crate) shows_the_host: bool,
+    /// Directories that count against its disk limit, beside its own.
+    pub(crate) written: Vec<Dir>,
+    pub(crate) notes: Vec<String>,
+    /// The kept sandbox that it is.
+    pub(crate) made_as: Option<Row>,
+    /// What it has of its workspace.
+    pub(crate) stay: Stay,
+    /// What it has of a network.
+    pub(crate) route: Route,
+    pub(crate) given: Given,
 }
 
 impl Standing {
     /// It is not to be started after all: nothing of it stays.
     pub(crate) fn discard(self) {
+        self.stay.forget(self.files.exec(), &self.project);
         let _ = self.project.forget_inputs(self.files.exec());
         let _ = self.files.discard();
+    }
+}
+
+/// The files that an exec works on.
+#[derive(Debug, Clone, Copy)]
+struct Site<'a> {
+    project: &'a Project,
+    files: &'a ExecFiles,
+    stay: &'a Stay,
+}
+
+/// A sandbox with what its user should know of it.
+struct Provided {
+    sandbox: Box<dyn Sandbox>,
+    written: Vec<Dir>,
+    notes: Vec<String>,
+    made_as: Option<Row>,
+    tray: Option<Tray>,
+    route: Route,
+}
+
+impl Provided {
+    fn fresh(sandbox: Box<dyn Sandbox>) -> Self {
+        Self {
+            sandbox,
+            written: Vec::new(),
+            notes: Vec::new(),
+            made_as: None,
+            tray: None,
+            route: Route::None,
+        }
     }
 }
 
 impl Engine {
     pub(crate) fn prepare(
         &self,
-        seat: Seat,
+        supply: &mut dyn Supply,
         plan: &Plan,
         project: Project,
         settings: &ToolchainSettings,
     ) -> Result<Standing> {
         let (draft, assessed) = (plan.draft(), plan.assessed());
-        let toolchains = toolchains(settings, draft, assessed)?;
-        let files = project.make_room(&draft.exec_id, &assessed.call().inputs)?;
-        let work = project
-            .work()
-            .filter(|_| assessed.profile().workspace != Access::None);
-        let built = self
-            .build(seat, assessed, &toolchains, work, &files)
-            .and_then(|sandbox| {
-                let streams = Streams::new(&files, &assessed.profile().limits)?;
-                Ok((sandbox, streams))
-            });
-        match built {
-            Ok((sandbox, streams)) => Ok(Standing {
-                sandbox,
-                order: order(draft, &toolchains, assessed),
-                streams,
-                files,
-                project,
-                toolchains,
-            }),
+        let toolchains = match plan.shows_the_host() {
+            true => toolchains(settings, draft, assessed)?,
+            false => Toolchains::default(),
+        };
+        self.ensure_still_given(plan)?;
+        let backend = plan.chosen().backend;
+        let given = self.give(assessed.call(), assessed.profile(), backend)?;
+        let order = order(draft, &toolchains, assessed, &given, backend)?;
+        let mut stay = self.stay(plan, &project, &|| supply.is_wanted())?;
+        // It may have waited for its turn since people looked at them.
+        if let (Some(bound), Some(work)) = (plan.bound_scripts(), project.work())
+            && let Err(error) = check_scripts(bound, &scripts_now(assessed.call(), work))
+        {
+            stay.forget(&draft.exec_id, &project);
+            return Err(error);
+        }
+        let inputs = skill::inputs(assessed.call(), &draft.exec_id);
+        let files = match project.make_room(&draft.exec_id, &inputs) {
+            Ok(files) => files,
             Err(error) => {
+                stay.forget(&draft.exec_id, &project);
+                return Err(error);
+            }
+        };
+        let site = Site {
+            project: &project,
+            files: &files,
+            stay: &stay,
+        };
+        let provided = self
+            .provide(supply, plan, &order, &toolchains, &given, site)
+            .and_then(|provided| {
+                let streams = Streams::new(&files, &assessed.profile().limits)?;
+                Ok((provided, streams))
+            });
+        match provided {
+            Ok((provided, streams)) => {
+                stay.tray = provided.tray;
+                let notes = provided.notes.into_iter().chain(stay.notes.clone());
+                Ok(Standing {
+                    sandbox: provided.sandbox,
+                    order,
+                    streams,
+                    files,
+                    project,
+                    toolchains,
+                    shows_the_host: plan.shows_the_host(),
+                    written: provided.written,
+                    notes: notes.collect(),
+                    made_as: provided.made_as,
+                    stay,
+                    route: provided.route,
+                    given,
+                })
+            }
+            Err(error) => {
+                stay.forget(&draft.exec_id, &project);
                 let _ = project.forget_inputs(&draft.exec_id);
                 let _ = files.discard();
                 Err(error)
@@ -67,15 +181,57 @@ impl Engine {
         }
     }
 
-    fn build(
+    fn provide(
         &self,
-        seat: Seat,
-        assessed: &Assessed,
+        supply: &mut dyn Supply,
+        plan: &Plan,
+        order: &Order,
         toolchains: &Toolchains,
-        work: Option<&Dir>,
-        files: &ExecFiles,
-    ) -> Result<Prepared> {
-        let profile = assessed.profile();
+        given: &Given,
+        site: Site<'_>,
+    ) -> Result<Provided> {
+        let Site {
+            project,
+            files,
+            stay,
+        } = site;
+        if let Some(berth) = plan.berth() {
+            return self.kept(supply, plan, berth, project, files);
+        }
+        let profile = plan.assessed().profile();
+        let work = project.work().filter(|_| profile.workspace != Access::None);
+        let room = Room {
+            work,
+            inputs: files.inputs(),
+            artifacts: files.artifacts(),
+        };
+        let observe = observe(plan.assessed().call());
+        let opening = match given.brokered().is_empty() {
+            _ if observe.is_some() => Opening::Simulated,
+            // What leaves is compared with what was shown, inside TLS too.
+            _ if plan.assessed().call().preview.is_some() => Opening::Possible,
+            true => Opening::ByPolicyAlone,
+            false => Opening::Possible,
+        };
+        let trust = self.trust(profile, opening)?;
+        if supply.keeps_warm()
+            && trust.is_none()
+            && given.handed().is_empty()
+            && stay.layer.is_none()
+            && stay.caches.is_empty()
+            && plan.assessed().call().mounts.is_empty()
+            && stay.largest_file(profile).is_none()
+            && *toolchains == Toolchains::default()
+            && let Some(warm) = self.warm(supply, plan, order, work.is_some(), project)
+        {
+            // One that cannot be used is no reason to fail: it is gone, and the next way is cold.
+            match warm.bind(&room) {
+                Ok(sandbox) => return Ok(Provided::fresh(sandbox)),
+                Err(error) => tracing::warn!(%error, "a warm sandbox could not be used"),
+            }
+        }
+        let image = self.backends().image_of(plan.chosen())?;
+        let granted = self.host_mounts(plan)?;
         let mounts = toolchains.mounts.iter().map(|mount| ToolchainMount {
             host: mount.host.clone(),
             guest: mount.guest.clone(),
@@ -84,24 +240,201 @@ impl Engine {
             guest: link.guest.clone(),
             target: link.target.clone(),
         });
+        // An engine is known without its image: each container names its own.
+        let named = plan.chosen().docker.as_ref().map(|docker| Profile {
+            image: Some(docker.image.clone()),
+            ..profile.clone()
+        });
         let spec = Spec {
-            profile,
-            work: work.map(|directory| Tree {
-                directory,
-                access: profile.workspace,
-            }),
-            inputs: files.inputs().map(|directory| Tree {
-                directory,
-                access: Access::Ro,
-            }),
-            artifacts: Tree {
-                directory: files.artifacts(),
-                access: Access::Rw,
-            },
+            profile: named.as_ref().unwrap_or(profile),
+            work: place(work, profile.workspace),
+            inputs: place(files.inputs(), Access::Ro),
+            artifacts: place(
+                Some(files.artifacts()).filter(|_| !stay.is_in_memory()),
+                Access::Rw,
+            ),
+            home: None,
+            image: image.as_ref().map(Held::rootfs),
             toolchains: mounts.collect(),
             links: links.collect(),
+            caches: stay.cache_mounts(),
+            mounts: granted.iter().collect(),
+            largest_file: stay.largest_file(profile),
+            trust: trust.as_ref().map(Trust::bundle),
+            secrets: match given.needs_room() {
+                true => SecretFiles::PerRun,
+                false => SecretFiles::Never,
+            },
+            observe,
         };
-        seat.native.open(&spec, self.state().path())
+        match plan.chosen().backend {
+            BackendName::Native => {
+                let (native, state) = (supply.seat()?.native, self.state().path());
+                let (prepared, tray) = match &stay.layer {
+                    Some(layer) => {
+                        let (prepared, tray) = native.open_layered(&spec, layer.layer(), state)?;
+                        (prepared, stay.is_in_memory().then_some(tray))
+                    }
+                    None => (native.open(&spec, state)?, None),
+                };
+                let sandbox: Box<dyn Sandbox> = match image {
+                    Some(image) => Box::new(Imaged::new(Box::new(prepared), image)),
+                    None => Box::new(prepared),
+                };
+                Ok(Provided {
+                    tray,
+                    route: trust.map_or(Route::None, Route::Fresh),
+                    ..Provided::fresh(sandbox)
+                })
+            }
+            BackendName::Host => {
+                approved_by_a_person(plan.record())?;
+                Ok(Provided {
+                    notes: vec![Host::NOTE.to_owned()],
+                    ..Provided::fresh(Host::open(&spec)?)
+                })
+            }
+            BackendName::Docker => {
+                let owned = notes_owner(project, work);
+                let owner = self.owner().id();
+                let made = self.backends().open_container(plan, &spec, owner)?;
+                Ok(Provided {
+                    notes: owned.into_iter().collect(),
+                    ..Provided::fresh(made)
+                })
+            }
+        }
+    }
+
+    /// Directories of the host that the operator shows and people have agreed to.
+    fn host_mounts(&self, plan: &Plan) -> Result<Vec<HostMount>> {
+        if plan.assessed().call().mounts.is_empty() {
+            return Ok(Vec::new());
+        }
+        approved_by_a_person(plan.record())?;
+        let granted = &self.config().approvals().host_mounts;
+        let wanted = plan.assessed().call().mounts.iter();
+        wanted
+            .map(|target| {
+                let mount = granted.iter().find(|it| it.target == *target);
+                let mount = mount.ok_or_else(|| {
+                    let message = format!("no directory of the host may be mounted at `{target}`");
+                    Error::new(Code::PolicyDenied, Stage::Admit, message)
+                })?;
+                let access = match mount.mode {
+                    MountMode::Ro => Access::Ro,
+                    MountMode::Rw => Access::Rw,
+                };
+                let (source, guest) = (Path::new(&mount.source), Path::new(&mount.target));
+                HostMount::open(source, guest, access, self.state().path())
+            })
+            .collect()
+    }
+
+    fn kept(
+        &self,
+        supply: &mut dyn Supply,
+        plan: &Plan,
+        berth: &Berth,
+        project: &Project,
+        files: &ExecFiles,
+    ) -> Result<Provided> {
+        let profile = plan.assessed().profile();
+        let exec = Some(&plan.draft().exec_id);
+        let raised = self.raise(berth, exec, profile, project, supply)?;
+        let artifacts = files.artifacts().try_clone();
+        let artifacts = artifacts.map_err(|error| error.at(Stage::Admit))?;
+        Ok(Provided {
+            sandbox: Box::new(Leased::new(raised.turn, artifacts)?),
+            written: raised.written,
+            notes: raised.notes,
+            made_as: Some(raised.row),
+            tray: None,
+            route: raised.way.map_or(Route::None, Route::Standing),
+        })
+    }
+
+    /// An interpreter that waits for this very kind of program, or else any sandbox of the shape.
+    fn warm(
+        &self,
+        supply: &mut dyn Supply,
+        plan: &Plan,
+        order: &Order,
+        has_work: bool,
+        project: &Project,
+    ) -> Option<Box<dyn Warm>> {
+        let mut profile = plan.assessed().profile().clone();
+        if !has_work {
+            profile.workspace = Access::None;
+        }
+        let chosen = plan.chosen();
+        let kinds = match chosen.backend {
+            BackendName::Native => {
+                let preloads = self.preloads().iter();
+                let language = preloads.filter(|_| chosen.image.is_none());
+                let mut language = language.filter(|it| it.takes(order));
+                let interpreter = language.next().map(|it| Kind::Interpreter(it.language));
+                interpreter.into_iter().chain([Kind::Native]).collect()
+            }
+            BackendName::Host => return None,
+            BackendName::Docker => vec![Kind::Container {
+                space: plan.assessed().call().ids.space_id.clone(),
+                project: project.id().clone(),
+                work: identity(project.work().filter(|_| has_work)?)?,
+            }],
+        };
+        let shapes: Vec<Shape> = kinds
+            .into_iter()
+            .filter_map(|kind| Shape::new(kind, &profile, chosen).ok())
+            .collect();
+        supply.warm(&shapes)
+    }
+}
+
+/// Everything that a simulated program does is looked at.
+fn observe(call: &Call) -> Option<Observe> {
+    (call.mode == Mode::Simulate).then(|| Observe {
+        reads: call.simulation.as_ref().is_some_and(|it| it.reads),
+        // Tools that know of a simulation tell of themselves with our own command.
+        effect_command: std::env::current_exe().ok(),
+    })
+}
+
+/// Whatever let it pass so far: nothing reaches the host itself unless people were asked about this
+/// very exec. No policy, no grant and no automatic answer stands for them.
+fn approved_by_a_person(record: &Exec) -> Result<()> {
+    match record.consent.as_ref().map(|it| it.agreed) {
+        Some(Agreed::People) => Ok(()),
+        Some(Agreed::Policy | Agreed::Grant | Agreed::Automatic) | None => Err(Error::new(
+            Code::PolicyDenied,
+            Stage::Admit,
+            "nobody approved that this reaches the host itself",
+        )
+        .hint("leave out `--backend host` and `--mount`: a sandbox needs no approval")
+        .hint("or have somebody approve it: `glovebox approval ls` shows what waits")),
+    }
+}
+
+/// A directory of the caller's own, which belongs to root, is about to belong to a container's user.
+fn notes_owner(project: &Project, work: Option<&Dir>) -> Option<String> {
+    let facts = rustix::fs::fstat(work?.as_fd()).ok()?;
+    let is_given = project.kind() == WorkKind::Adopted && facts.st_uid == 0;
+    is_given.then(|| {
+        "the current directory was given to the container's user, since it belonged to root; \
+         `--project` or `--scratch` leave it alone"
+            .to_owned()
+    })
+}
+
+fn identity(directory: &Dir) -> Option<(u64, u64)> {
+    let facts = rustix::fs::fstat(directory.as_fd()).ok()?;
+    Some((facts.st_dev, facts.st_ino))
+}
+
+pub(crate) fn place(directory: Option<&Dir>, access: Access) -> Place<'_> {
+    match directory {
+        Some(directory) => Place::Tree(Tree { directory, access }),
+        None => Place::Empty,
     }
 }
 
@@ -123,22 +456,53 @@ fn toolchains(
     toolchain::detect(&settings.host, &request)
 }
 
-fn order(draft: &Draft, toolchains: &Toolchains, assessed: &Assessed) -> Order {
-    let environment = environment::of(&draft.exec_id, toolchains, assessed.env());
-    Order {
+fn order(
+    draft: &Draft,
+    toolchains: &Toolchains,
+    assessed: &Assessed,
+    given: &Given,
+    backend: BackendName,
+) -> Result<Order> {
+    // Only native sandboxes have a way out that is ours.
+    let simulated = assessed.call().mode == Mode::Simulate;
+    let is_ours = backend == BackendName::Native
+        && (simulated || assessed.profile().network >= NetworkMode::Allowlist);
+    let network = is_ours.then(network::variables);
+    let environment = environment::of(&draft.exec_id, toolchains, network, assessed.env());
+    let mut env = environment.variables;
+    if simulated {
+        let text = |text: &str| ByteString::try_from(text).unwrap_or_default();
+        env.push((text("GLOVEBOX_SIMULATION"), text("1")));
+        env.push((text("GLOVEBOX_EFFECTS"), text(SOCKET)));
+        env.push((text("GLOVEBOX_EFFECT_DIR"), text(DIRECTORY)));
+        // As in the run that it stands for.
+        if assessed.profile().network < NetworkMode::Allowlist {
+            let offline = environment::OFFLINE.iter();
+            env.extend(offline.map(|(key, value)| (text(key), text(value))));
+        }
+    }
+    if let Some(called) = &assessed.call().skill {
+        env.extend(skill::variables(&called.skill, &draft.exec_id));
+    }
+    for (key, value) in given.variables()? {
+        env.retain(|(known, _)| *known != key);
+        env.push((key, value));
+    }
+    Ok(Order {
         argv: draft.argv(),
-        env: environment.variables,
+        env,
         cwd: draft.cwd.clone(),
         path: environment.path,
-    }
+    })
 }
 
 /// Names what could not be started, and says which flag shows it where the caller's own PATH has it.
+/// `host` is where the caller's programs are, if they can be shown at all.
 pub(crate) fn explain_start(
     error: &mut Error,
     order: &Order,
     toolchains: &Toolchains,
-    host: &toolchain::Host,
+    host: Option<&toolchain::Host>,
     work: Option<&Dir>,
 ) {
     use std::os::unix::ffi::OsStrExt;
@@ -164,9 +528,9 @@ pub(crate) fn explain_start(
                     .iter()
                     .any(|mount| path.starts_with(&mount.guest))
         };
-        error
-            .hints
-            .extend(toolchain::hint_for_missing(name, host, toolchains, visible));
+        let hint =
+            host.and_then(|host| toolchain::hint_for_missing(name, host, toolchains, visible));
+        error.hints.extend(hint);
         error.hints.extend(hint_for_words(command, work));
     }
 }
@@ -193,4 +557,36 @@ fn hint_for_words(command: &ByteString, work: Option<&Dir>) -> Option<String> {
         .iter()
         .any(shell)
         .then(|| "a line of shell needs a shell: `-- sh -c '…'`".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_that_shows_the_hosts_programs_is_named_only_where_it_helps() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("only-here");
+        std::fs::write(&program, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let host = toolchain::Host {
+            path: dir.path().into(),
+            ..toolchain::Host::new("/nowhere")
+        };
+        let order = Order {
+            argv: vec![ByteString::try_from("only-here").unwrap()],
+            env: Vec::new(),
+            cwd: ByteString::default(),
+            path: Vec::new(),
+        };
+        let hints = |host: Option<&toolchain::Host>| {
+            let mut error = Error::new(Code::CommandNotFound, Stage::Run, "not found");
+            explain_start(&mut error, &order, &Toolchains::default(), host, None);
+            assert!(error.message.contains("`only-here`"), "{error}");
+            error.hints
+        };
+        assert_eq!(hints(Some(&host)).len(), 1);
+        assert!(hints(None).is_empty());
+    }
 }

@@ -4,9 +4,10 @@
 
 use std::path::PathBuf;
 
-use glovebox_model::{Exec, Result};
+use glovebox_model::{Exec, Result, Writes};
 use glovebox_store::{NOBODY, Owner, StateDir, Store, dead_owners};
 
+use crate::engine::Engine;
 use crate::leftovers;
 
 /// What one look found.
@@ -48,4 +49,15 @@ pub(crate) fn recover(state: &StateDir, store: &Store, own: &Owner) -> Result<Re
 fn settle(store: &Store, owner: &str) -> Result<Vec<Exec>> {
     store.adopt_queued(owner, NOBODY)?;
     store.recover(owner)
+}
+
+impl Engine {
+    /// What was to be thrown away at the end of an exec that never came to it.
+    pub(crate) fn drop_layers(&self, lost: &[Exec]) {
+        for exec in lost.iter().filter(|it| it.writes == Writes::Dropped) {
+            let layout = self.layout(&exec.ids.space_id);
+            // What cannot be removed stays where it is: nobody can keep it.
+            let _ = layout.and_then(|it| it.let_go(&exec.project_id, &exec.exec_id));
+        }
+    }
 }

@@ -6,8 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::bytestring::ByteString;
 use crate::correlation::Correlation;
-use crate::id::{ClientId, EnvKey, ProjectId};
+use crate::exec::Preview;
+use crate::id::{ClientId, EnvKey, ExecId, ProjectId};
 use crate::profile::PartialProfile;
+use crate::sandbox::Placement;
+use crate::secret::SecretUse;
+use crate::simulation::Simulation;
+use crate::skill::SkillCall;
+use crate::writes::Writes;
 
 /// What is run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,6 +82,30 @@ pub struct Input {
 pub enum Mode {
     #[default]
     Run,
+    /// Effects are captured, nothing leaves, and nothing is kept before somebody says so.
+    Simulate,
+    /// As `Run` beside the workspace; what it wrote is kept if the gates agree.
+    Transactional,
+    /// Policy is asked and nothing is run: the answer is the one that was given beforehand.
+    Mock,
+}
+
+impl Mode {
+    pub const ALL: [Self; 4] = [Self::Run, Self::Simulate, Self::Transactional, Self::Mock];
+
+    /// Whether gates have a word in it.
+    pub const fn is_judged(self) -> bool {
+        matches!(self, Self::Simulate | Self::Transactional)
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Simulate => "simulate",
+            Self::Transactional => "transactional",
+            Self::Mock => "mock",
+        }
+    }
 }
 
 /// What happens to a request that wants more than policy allows.
@@ -86,6 +116,8 @@ pub enum OnExceed {
     #[default]
     Refuse,
     Cap,
+    /// An escalation: a person is asked, up to the operator's ceilings.
+    Ask,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,13 +125,38 @@ pub struct Call {
     pub ids: Correlation,
     pub client_id: Option<ClientId>,
     pub workspace: WorkspaceRef,
+    #[serde(default)]
+    pub placement: Placement,
     pub program: Program,
     /// Relative to `/workspace/work`, or absolute below `/workspace`.
     pub cwd: Option<ByteString>,
     pub env: Vec<EnvVar>,
     pub inputs: Vec<Input>,
+    /// Directories of the host that the operator would show, by where they stand in the sandbox.
+    #[serde(default)]
+    pub mounts: Vec<String>,
+    /// Secrets that it wants, by name.
+    #[serde(default)]
+    pub secrets: Vec<SecretUse>,
     pub mode: Mode,
     pub on_exceed: OnExceed,
+    /// Why it needs more than policy gives, in the words of whoever asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub justification: Option<String>,
+    #[serde(default)]
+    pub writes: Writes,
+    /// What a simulated program is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulation: Option<Simulation>,
+    /// The exec whose changes wait and are there for this one, as if they had been kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<ExecId>,
+    /// The simulation that this does for real: what it did not show is not let out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<Preview>,
+    /// The skill that this is a call of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<SkillCall>,
     /// The request's own layer.
     pub overrides: PartialProfile,
 }

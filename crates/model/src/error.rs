@@ -80,6 +80,10 @@ macro_rules! codes {
 }
 
 codes! {
+    /// A person would have to be asked, and nobody can be.
+    ApprovalUnavailable = "approval_unavailable", Policy, retry false;
+    /// It waits until a person has answered.
+    AwaitingApproval = "awaiting_approval", Policy, retry true;
     /// Another process does what this one wants to do.
     Busy = "busy", Host, retry true;
     /// No backend can enforce what the profile demands.
@@ -93,16 +97,26 @@ codes! {
     /// The same client id or key was used for something else.
     Conflict = "conflict", Caller, retry false;
     CwdNotFound = "cwd_not_found", Caller, retry false;
+    /// A person was asked and said no.
+    Denied = "denied", Policy, retry false;
     DiskFull = "disk_full", Host, retry true;
-    /// What was asked for was kept for its documented time and is gone.
+    /// What was asked for was kept, or could be answered, for its documented time, and that is over.
     Expired = "expired", Caller, retry false;
     /// The caller is known and may not do this.
     Forbidden = "forbidden", Caller, retry false;
+    /// A gate holds it back.
+    Held = "held", Policy, retry false;
     /// The same idempotency key came with another request.
     IdempotencyConflict = "idempotency_conflict", Caller, retry false;
     Internal = "internal", Glovebox, retry false;
     InvalidArgument = "invalid_argument", Caller, retry false;
     InvalidConfig = "invalid_config", Caller, retry false;
+    /// What a skill was called with does not fit its manifest.
+    InvalidInput = "invalid_input", Caller, retry false;
+    /// A skill that cannot be called, as its manifest or its files are not right.
+    InvalidManifest = "invalid_manifest", Host, retry false;
+    /// What a skill answered does not fit its manifest.
+    InvalidOutput = "invalid_output", Program, retry false;
     /// The ledger does not verify.
     LedgerTampered = "ledger_tampered", Host, retry false;
     /// The process that ran it is gone.
@@ -119,6 +133,8 @@ codes! {
     SetupFailed = "setup_failed", Host, retry false;
     /// The server takes no new work.
     ShuttingDown = "shutting_down", Host, retry true;
+    /// This server has no skills at all.
+    SkillsNotConfigured = "skills_not_configured", Host, retry false;
     /// The ledger or the state directory cannot be used; nothing runs unrecorded.
     StoreUnavailable = "store_unavailable", Host, retry true;
     /// Who calls is not known.

@@ -5,13 +5,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::bytestring::ByteString;
 use crate::call::Mode;
+use crate::consent::Consent;
 use crate::correlation::Correlation;
+use crate::effect::{Effect, EffectCount};
 use crate::error::Error;
-use crate::id::{ClientId, EnvKey, ExecId, ProjectId, SandboxId};
+use crate::gate::GateResult;
+use crate::id::{ApprovalId, ClientId, EnvKey, ExecId, ProjectId, SandboxId, SnapshotId};
 use crate::isolation::Isolation;
 use crate::limits::LimitKind;
-use crate::profile::{BackendName, Capped, Profile, Tier};
+use crate::network::Traffic;
+use crate::permit::Ruling;
+use crate::profile::{BackendName, Capped, PartialProfile, Profile, Tier, is_default};
+use crate::secret::SecretGiven;
 use crate::status::Status;
+use crate::writes::{ChangeCount, Writes};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -56,6 +63,16 @@ pub enum Verdict {
     Discard,
 }
 
+/// What ties a simulation to what is done after it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Preview {
+    /// The simulation: itself, or the one that is carried out.
+    pub exec_id: ExecId,
+    /// SHA-256 over its program and its effects.
+    pub digest: String,
+}
+
 /// Proof that the outcome is in the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -72,6 +89,11 @@ pub struct Exec {
     pub project_id: ProjectId,
     pub mode: Mode,
     pub skill_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill_version: Option<String>,
+    /// `sha256:…` over all files of the skill.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill_digest: Option<String>,
     pub cmd: ByteString,
     pub args: Vec<ByteString>,
     pub cwd: ByteString,
@@ -109,23 +131,56 @@ pub struct Exec {
     #[serde(default)]
     pub artifacts_dropped: u64,
     pub backend: Option<BackendName>,
+    /// The container runtime that was asked for or configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<String>,
     pub isolation: Isolation,
     /// The whole effective policy, not only what was asked.
     pub policy_snapshot: Option<Profile>,
     pub capped: Vec<Capped>,
     pub risk: Risk,
+    /// The request's own layer, without the values of variables.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    pub asked: PartialProfile,
+    /// What policy said to it, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ruling: Option<Ruling>,
+    /// What people are asked about it, while it waits for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_id: Option<ApprovalId>,
+    /// Who agreed that it may start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consent: Option<Consent>,
     pub usage: Usage,
-    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>, max_items = 0))]
-    pub effects: Vec<Never>,
-    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>, max_items = 0))]
-    pub gates: Vec<Never>,
+    /// What it did with its network, if it had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Traffic>,
+    /// What it was given, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<SecretGiven>,
+    /// The first of them, of an exec whose effects were captured; `…/effects` has all.
+    pub effects: Vec<Effect>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect_count: Option<EffectCount>,
+    /// In the order in which they were asked; the first that blocks is the last.
+    pub gates: Vec<GateResult>,
+    /// A simulation that this does for real, or the digest of what this one showed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<Preview>,
+    #[serde(default, skip_serializing_if = "Writes::is_direct")]
+    pub writes: Writes,
+    /// Of an exec whose writes were not direct.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<ChangeCount>,
+    /// The workspace as it was before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot_before: Option<SnapshotId>,
     pub verdict: Option<Verdict>,
     pub error: Option<Error>,
+    /// What the caller should know though nothing went wrong.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     pub receipt: Option<ReceiptRef>,
     pub ids: Correlation,
 }
-
-/// No value exists, so a list of it is always `[]`: `effects` and `gates` are part of the record's
-/// shape before simulation fills them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Never {}

@@ -112,6 +112,10 @@ macro_rules! id {
 }
 
 id!(
+    /// One request to people: `apr_` and 32 hexadecimal digits.
+    ApprovalId, "n approval id", "^apr_[0-9a-f]{32}$", 36, |t| check_random("approval id", "apr_", t)
+);
+id!(
     /// The caller's own name for an exec, unique per space.
     ClientId, " client id", crate::schema::SLUG, 128, |t| check_slug("client id", t, 128)
 );
@@ -120,12 +124,28 @@ id!(
     ExecId, "n exec id", "^e_[0-9a-f]{32}$", 34, |t| check_random("exec id", "e_", t)
 );
 id!(
+    /// A kind of action that was allowed in a conversation: `grt_` and 32 hexadecimal digits.
+    GrantId, " grant id", "^grt_[0-9a-f]{32}$", 36, |t| check_random("grant id", "grt_", t)
+);
+id!(
+    /// One thing that webhooks are told: `msg_` and 32 hexadecimal digits.
+    MessageId, " message id", "^msg_[0-9a-f]{32}$", 36, |t| check_random("message id", "msg_", t)
+);
+id!(
     /// A workspace's name; also a directory name, so it can never traverse.
     ProjectId, " project id", crate::schema::SLUG, 128, |t| check_slug("project id", t, 128)
 );
 id!(
     /// What execs run in: `sb_` and 32 hexadecimal digits.
     SandboxId, " sandbox id", "^sb_[0-9a-f]{32}$", 35, |t| check_random("sandbox id", "sb_", t)
+);
+id!(
+    /// A secret's name; also a file name, so it can never traverse.
+    SecretName, " secret name", crate::schema::SLUG, 64, |t| check_slug("secret name", t, 64)
+);
+id!(
+    /// A workspace as it was: `snap_` and 32 hexadecimal digits.
+    SnapshotId, " snapshot id", "^snap_[0-9a-f]{32}$", 37, |t| check_random("snapshot id", "snap_", t)
 );
 id!(
     /// A tenant.
@@ -168,15 +188,39 @@ fn from_random(prefix: &str, random: [u8; 16]) -> String {
     text
 }
 
+impl ApprovalId {
+    pub fn from_random(random: [u8; 16]) -> Self {
+        Self(from_random("apr_", random))
+    }
+}
+
+impl GrantId {
+    pub fn from_random(random: [u8; 16]) -> Self {
+        Self(from_random("grt_", random))
+    }
+}
+
 impl ExecId {
     pub fn from_random(random: [u8; 16]) -> Self {
         Self(from_random("e_", random))
     }
 }
 
+impl MessageId {
+    pub fn from_random(random: [u8; 16]) -> Self {
+        Self(from_random("msg_", random))
+    }
+}
+
 impl SandboxId {
     pub fn from_random(random: [u8; 16]) -> Self {
         Self(from_random("sb_", random))
+    }
+}
+
+impl SnapshotId {
+    pub fn from_random(random: [u8; 16]) -> Self {
+        Self(from_random("snap_", random))
     }
 }
 

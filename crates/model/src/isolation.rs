@@ -18,6 +18,8 @@ pub enum Guarantee {
     OwnHostname,
     OwnCgroupView,
     NoNetwork,
+    /// Nothing is sent but through us, which decides where to.
+    EgressOnly,
     ReadOnlyRoot,
     NoCapabilities,
     NoNewPrivileges,
@@ -28,10 +30,12 @@ pub enum Guarantee {
     PidsLimit,
     CpuLimit,
     DiskLimit,
+    /// The program's system calls are answered by a kernel of the sandbox's own.
+    OwnKernel,
 }
 
 impl Guarantee {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::OwnUsers,
         Self::OwnPids,
         Self::OwnMounts,
@@ -39,6 +43,7 @@ impl Guarantee {
         Self::OwnHostname,
         Self::OwnCgroupView,
         Self::NoNetwork,
+        Self::EgressOnly,
         Self::ReadOnlyRoot,
         Self::NoCapabilities,
         Self::NoNewPrivileges,
@@ -49,6 +54,7 @@ impl Guarantee {
         Self::PidsLimit,
         Self::CpuLimit,
         Self::DiskLimit,
+        Self::OwnKernel,
     ];
 
     /// A limit may be supervised; everything else is enforced by the kernel or refused.
@@ -68,6 +74,7 @@ impl Guarantee {
             Self::OwnHostname => "own_hostname",
             Self::OwnCgroupView => "own_cgroup_view",
             Self::NoNetwork => "no_network",
+            Self::EgressOnly => "egress_only",
             Self::ReadOnlyRoot => "read_only_root",
             Self::NoCapabilities => "no_capabilities",
             Self::NoNewPrivileges => "no_new_privileges",
@@ -78,6 +85,7 @@ impl Guarantee {
             Self::PidsLimit => "pids_limit",
             Self::CpuLimit => "cpu_limit",
             Self::DiskLimit => "disk_limit",
+            Self::OwnKernel => "own_kernel",
         }
     }
 }

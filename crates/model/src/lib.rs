@@ -1,37 +1,71 @@
 //! The nouns that every other crate speaks: typed ids, units, limits, profiles, calls, the exec
 //! record and errors. Nothing here touches a clock, a file or the network.
 
+mod approval;
 mod bytestring;
 mod call;
+mod consent;
 mod correlation;
+mod docker;
+mod effect;
 mod error;
 mod exec;
+mod gate;
 mod id;
 mod isolation;
 mod limits;
+mod network;
+mod permit;
+mod pool;
 mod profile;
+mod sandbox;
 #[cfg(feature = "openapi")]
 mod schema;
+mod secret;
 mod settings;
+mod simulation;
+mod skill;
 mod status;
 mod token;
 mod units;
+mod webhook;
+mod writes;
 
+pub use approval::{Answer, Approval, ApprovalState, Ask, Grant, Reply, ScriptRef, StdinRef, Via};
 pub use bytestring::ByteString;
 pub use call::{Call, EnvVar, Input, Mode, OnExceed, Program, WorkspaceRef};
+pub use consent::{Agreed, Consent};
 pub use correlation::Correlation;
+pub use docker::{DockerConfig, Pull, Ulimit};
+pub use effect::{
+    Deed, Effect, EffectCount, EffectKind, FileFacts, FileOp, FileRead, FileWrite, NetworkRequest,
+    ProcessSpawn, Reported,
+};
 pub use error::{Blame, Code, Error, RequestId, Result, Retry, RuleRef, Stage};
-pub use exec::{Artifact, Exec, Never, ReceiptRef, Risk, RiskSignal, Usage, Verdict};
+pub use exec::{Artifact, Exec, Preview, ReceiptRef, Risk, RiskSignal, Usage, Verdict};
+pub use gate::{Confidence, FailureCode, GateResult, GateStatus, Recovery, Validation};
 pub use id::{
-    ClientId, EnvKey, ExecId, IdError, ProjectId, SandboxId, SpaceId, TokenId, TokenName,
+    ApprovalId, ClientId, EnvKey, ExecId, GrantId, IdError, MessageId, ProjectId, SandboxId,
+    SecretName, SnapshotId, SpaceId, TokenId, TokenName,
 };
 pub use isolation::{Evidence, Grade, Guarantee, Isolation};
 pub use limits::{LimitKind, Limits, PartialLimits};
+pub use network::{Approach, Attempt, NetCode, Refused, Spoken, Traffic};
+pub use permit::{ApprovalMode, Permit, Reason, ReasonCode, ReasonKind, Ruling, Upgrade};
+pub use pool::PoolConfig;
 pub use profile::{
     Access, BackendName, Capped, HostPort, LimitsDemand, NetworkMode, PartialProfile, Profile,
     SecurityMode, Tier,
 };
+pub use sandbox::{
+    Lifetime, Placement, Published, Sandbox, SandboxConfig, SandboxSettings, SandboxState,
+};
+pub use secret::{Delivery, Secret, SecretGiven, SecretGrant, SecretUse};
 pub use settings::{Budget, Settings};
+pub use simulation::{Failure, Fault, FaultPattern, PresetResponse, RateLimit, Simulation};
+pub use skill::{SkillCall, SkillRef};
 pub use status::Status;
 pub use token::{Role, Scope, Token};
 pub use units::{Bytes, Count, Cpus, Millis, UnitError};
+pub use webhook::{DeliveryState, WebhookDelivery, WebhookEvent, WebhookInfo};
+pub use writes::{ChangeCount, Writes};

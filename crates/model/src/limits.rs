@@ -36,13 +36,19 @@ impl fmt::Display for LimitKind {
 
 /// Declares the limits once: the struct, its partial form for layers, and access by field name,
 /// so that the resolver, the explanation and the configuration can never disagree on the list.
+/// `= "function"` gives what a record means that was written before the limit was there.
 macro_rules! limits {
-    ($($(#[$doc:meta])* $field:ident: $unit:ty),+ $(,)?) => {
+    ($($(#[$doc:meta])* $field:ident: $unit:ty $(= $absent:literal)?),+ $(,)?) => {
         /// All limits, each set.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
         #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         #[serde(deny_unknown_fields)]
-        pub struct Limits { $($(#[$doc])* pub $field: $unit,)+ }
+        pub struct Limits {
+            $($(#[$doc])*
+              $(#[serde(default = $absent)]
+                #[cfg_attr(feature = "openapi", schema(required))])?
+              pub $field: $unit,)+
+        }
 
         /// What one layer says about limits; an unset field has no opinion.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -68,6 +74,12 @@ macro_rules! limits {
         }
 
         impl PartialLimits {
+            /// Each field of this, or else of the other.
+            #[must_use]
+            pub fn or(self, other: Self) -> Self {
+                Self { $($field: self.$field.or(other.$field),)+ }
+            }
+
             pub fn entries(&self) -> Vec<(&'static str, Option<u64>)> {
                 vec![$((stringify!($field), self.$field.map(|it| u64::from(it.0)))),+]
             }
@@ -102,6 +114,28 @@ limits! {
     stderr_bytes: Bytes,
     artifacts_bytes: Bytes,
     open_files: Count,
+    /// Graphics processors that the sandbox is given.
+    gpus: Count = "no_devices",
+    /// Tensor processors that the sandbox is given.
+    tpus: Count = "no_devices",
+    /// Bytes in both directions together, where there is a network.
+    egress_bytes: Bytes = "no_bytes",
+    /// Connections over the whole run.
+    egress_connections: Count = "no_devices",
+    /// The network is closed this long after the start.
+    network_ms: Millis = "no_time",
+}
+
+const fn no_bytes() -> Bytes {
+    Bytes(0)
+}
+
+const fn no_time() -> Millis {
+    Millis(0)
+}
+
+const fn no_devices() -> Count {
+    Count(0)
 }
 
 #[cfg(test)]
@@ -121,6 +155,11 @@ mod tests {
             stderr_bytes: Bytes::mib(1),
             artifacts_bytes: Bytes::mib(50),
             open_files: Count(1024),
+            gpus: Count(0),
+            tpus: Count(0),
+            egress_bytes: Bytes::mib(64),
+            egress_connections: Count(100),
+            network_ms: Millis::secs(60),
         }
     }
 
@@ -149,5 +188,18 @@ mod tests {
         names.sort();
         fields.sort();
         assert_eq!(names, fields);
+    }
+
+    #[test]
+    fn a_record_from_before_devices_were_limited_gave_none() {
+        let mut json = serde_json::to_value(some()).unwrap();
+        let fields = json.as_object_mut().unwrap();
+        assert!(fields.remove("gpus").is_some() && fields.remove("tpus").is_some());
+        assert_eq!(
+            serde_json::from_value::<Limits>(json.clone()).unwrap(),
+            some()
+        );
+        json.as_object_mut().unwrap().remove("pids");
+        assert!(serde_json::from_value::<Limits>(json).is_err());
     }
 }

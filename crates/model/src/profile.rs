@@ -7,7 +7,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{EnvKey, IdError};
+use crate::isolation::Guarantee;
 use crate::limits::{Limits, PartialLimits};
+use crate::permit::ApprovalMode;
 
 /// How dangerous an action is. Ordered: the strictest of two tiers is their maximum.
 #[derive(
@@ -209,12 +211,20 @@ pub enum LimitsDemand {
 #[serde(rename_all = "snake_case")]
 pub enum BackendName {
     Native,
+    /// Containers, through the docker or podman command.
+    Docker,
+    /// No sandbox at all. Only ever by name, and only with a person's approval of each exec.
+    Host,
 }
 
 impl BackendName {
+    pub const ALL: [Self; 3] = [Self::Native, Self::Docker, Self::Host];
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Native => "native",
+            Self::Docker => "docker",
+            Self::Host => "host",
         }
     }
 }
@@ -239,7 +249,16 @@ pub struct Profile {
     pub tier: Tier,
     pub security: SecurityMode,
     pub limits_demand: LimitsDemand,
+    /// How much is done without asking a person.
+    #[serde(default)]
+    pub approval: ApprovalMode,
+    /// Guarantees that must be the kernel's, beside what strict security demands anyway.
+    #[serde(default)]
+    pub require: BTreeSet<Guarantee>,
     pub backend: Option<BackendName>,
+    /// The container runtime, such as `runsc`.
+    #[serde(default)]
+    pub runtime: Option<String>,
     pub image: Option<String>,
 }
 
@@ -267,12 +286,46 @@ pub struct PartialProfile {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits_demand: Option<LimitsDemand>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalMode>,
+    /// United over the layers.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub require: BTreeSet<Guarantee>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<BackendName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+impl PartialProfile {
+    /// What this layer says, and where it says nothing what the other does. Requirements unite.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        let mut env = other.env;
+        env.extend(self.env);
+        let mut require = other.require;
+        require.extend(self.require);
+        Self {
+            limits: self.limits.or(other.limits),
+            network: self.network.or(other.network),
+            allow_net: self.allow_net.or(other.allow_net),
+            workspace: self.workspace.or(other.workspace),
+            env_allow: self.env_allow.or(other.env_allow),
+            env,
+            tier: self.tier.or(other.tier),
+            security: self.security.or(other.security),
+            limits_demand: self.limits_demand.or(other.limits_demand),
+            approval: self.approval.or(other.approval),
+            require,
+            backend: self.backend.or(other.backend),
+            runtime: self.runtime.or(other.runtime),
+            image: self.image.or(other.image),
+        }
+    }
+}
+
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 

@@ -37,11 +37,40 @@ impl Role {
 
     /// All that a token of this role can do; its scopes may only be fewer.
     pub fn scopes(self) -> BTreeSet<Scope> {
-        use Scope::{AuditRead, ExecsRead, ExecsWrite, FilesRead, FilesWrite, PolicyRead};
+        use Scope::{
+            ApprovalsRead, ApprovalsWrite, AuditRead, ExecsRead, ExecsWrite, FilesRead, FilesWrite,
+            PolicyRead, Retrieve, SecretsRead,
+        };
         match self {
-            Self::Agent => [ExecsRead, ExecsWrite, FilesRead, FilesWrite, PolicyRead].into(),
-            Self::Approver => [ExecsRead, FilesRead, PolicyRead].into(),
-            Self::Auditor => [ExecsRead, FilesRead, PolicyRead, AuditRead].into(),
+            // It may see what it waits for, to say where to go. It answers nothing.
+            Self::Agent => [
+                ExecsRead,
+                ExecsWrite,
+                FilesRead,
+                FilesWrite,
+                PolicyRead,
+                ApprovalsRead,
+                Retrieve,
+            ]
+            .into(),
+            Self::Approver => [
+                ExecsRead,
+                FilesRead,
+                PolicyRead,
+                ApprovalsRead,
+                ApprovalsWrite,
+                SecretsRead,
+            ]
+            .into(),
+            Self::Auditor => [
+                ExecsRead,
+                FilesRead,
+                PolicyRead,
+                ApprovalsRead,
+                AuditRead,
+                SecretsRead,
+            ]
+            .into(),
             Self::Admin => Scope::ALL.into(),
         }
     }
@@ -75,12 +104,17 @@ scopes! {
     FilesRead = "files:read";
     FilesWrite = "files:write";
     PolicyRead = "policy:read";
+    ApprovalsRead = "approvals:read";
+    ApprovalsWrite = "approvals:write";
     AuditRead = "audit:read";
     MetricsRead = "metrics:read";
+    SecretsRead = "secrets:read";
+    SecretsWrite = "secrets:write";
     SettingsRead = "settings:read";
     SettingsWrite = "settings:write";
     TokensRead = "tokens:read";
     TokensWrite = "tokens:write";
+    Retrieve = "retrieve";
 }
 
 impl Scope {
@@ -155,11 +189,15 @@ mod tests {
                 Scope::TokensRead,
                 Scope::TokensWrite,
                 Scope::MetricsRead,
+                Scope::SecretsWrite,
             ] {
                 assert!(!scopes.contains(&scope), "{role} {scope}");
             }
         }
+        assert!(!Role::Agent.scopes().contains(&Scope::SecretsRead));
         assert!(!Role::Agent.scopes().contains(&Scope::AuditRead));
+        assert!(!Role::Agent.scopes().contains(&Scope::ApprovalsWrite));
+        assert!(!Role::Auditor.scopes().contains(&Scope::ApprovalsWrite));
         assert!(!Role::Auditor.scopes().contains(&Scope::ExecsWrite));
     }
 }

@@ -1,6 +1,6 @@
 //! The second stage of the path: how risky the call is, and what its declared tier narrows.
 
-use glovebox_model::{Call, Capped, EnvVar, Profile, Risk, RiskSignal, Tier};
+use glovebox_model::{Call, Capped, EnvVar, HostPort, Profile, Risk, RiskSignal, Tier, Upgrade};
 
 use crate::decided::{Decided, decisions};
 use crate::resolve::Resolved;
@@ -48,14 +48,36 @@ impl Assessed {
     pub fn capped(&self) -> &[Capped] {
         &self.resolved.capped
     }
+
+    /// What the call wants beyond policy; nothing of it may be used before a person agreed.
+    pub fn upgrades(&self) -> &[Upgrade] {
+        &self.resolved.upgrades
+    }
+
+    /// The destinations among them.
+    pub(crate) fn wanted_destinations(&self) -> impl Iterator<Item = &HostPort> {
+        self.resolved.destinations.iter()
+    }
 }
 
 /// Never refuses: a tier is a hint that can raise isolation and ask for approval. The declared
 /// tier's preset narrows here; a tier that is only assessed leaves limits alone.
-pub fn assess(mut resolved: Resolved) -> Assessed {
-    let signals: Vec<RiskSignal> = declared(resolved.effective.tier.value)
+pub fn assess(resolved: Resolved) -> Assessed {
+    assess_with(resolved, Vec::new())
+}
+
+/// As `assess`, with signals of what the program names and somebody else has read: its scripts.
+pub fn assess_with(mut resolved: Resolved, beside: Vec<RiskSignal>) -> Assessed {
+    let found = glovebox_risk::signals(&resolved.call.program);
+    let mut signals: Vec<RiskSignal> = declared(resolved.effective.tier.value)
         .into_iter()
+        .chain(found)
         .collect();
+    for signal in beside {
+        if !signals.contains(&signal) {
+            signals.push(signal);
+        }
+    }
     let tier = signals.iter().map(|it| it.tier).max().unwrap_or(Tier::Safe);
     let preset = resolved.preset.clone();
     resolved.effective.narrow_to(&preset);
@@ -66,9 +88,12 @@ pub fn assess(mut resolved: Resolved) -> Assessed {
     }
 }
 
+/// The one signal that is not found in the program.
+pub(crate) const DECLARED: &str = "declared_tier";
+
 fn declared(tier: Tier) -> Option<RiskSignal> {
     (tier > Tier::Safe).then(|| RiskSignal {
-        name: "declared_tier".to_owned(),
+        name: DECLARED.to_owned(),
         tier,
         at: None,
     })

@@ -1,7 +1,7 @@
 //! What combining two opinions means, per kind of field. `meet` can only narrow; everything else
 //! in this crate is built on that.
 
-use glovebox_model::{Access, LimitsDemand, NetworkMode, SecurityMode, Tier};
+use glovebox_model::{Access, ApprovalMode, LimitsDemand, NetworkMode, SecurityMode, Tier};
 
 use crate::field::LimitField;
 use crate::word::Word;
@@ -73,7 +73,7 @@ macro_rules! most_is_narrowest {
 }
 
 least_is_narrowest!(NetworkMode, Access);
-most_is_narrowest!(Tier, SecurityMode, LimitsDemand);
+most_is_narrowest!(Tier, SecurityMode, LimitsDemand, ApprovalMode);
 
 #[cfg(test)]
 mod tests {
@@ -97,6 +97,7 @@ mod tests {
         laws(Access::ALL);
         laws(SecurityMode::ALL);
         laws(LimitsDemand::ALL);
+        laws(&ApprovalMode::ALL);
         let amount = |raw| Amount {
             field: LimitField::Pids,
             raw,

@@ -2,13 +2,50 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use glovebox_model::{Call, Code, EnvVar, Error, Input, OnExceed, Result, Stage, WorkspaceRef};
+use glovebox_model::{
+    BackendName, Call, Code, EnvVar, Error, Input, OnExceed, Result, Stage, WorkspaceRef,
+};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::assess::Assessed;
 
+/// What an approval is bound to beside the call itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Binding<'a> {
+    /// `Config::digest`: another policy might not have asked, or might have denied.
+    pub policy: &'a str,
+    /// The backend that was chosen.
+    pub backend: Option<BackendName>,
+    /// The image that was chosen, by its digest where there is one.
+    pub image: Option<&'a str>,
+    /// The digest of the script file that the program names.
+    pub script: Option<&'a str>,
+}
+
 impl Assessed {
+    /// What an approval is for: any change of the plan or of its binding gives another digest.
+    /// Keyed, since the values of variables are in it and some could be guessed.
+    pub fn digest(&self, key: &[u8; 32], binding: &Binding<'_>) -> Result<String> {
+        let Binding {
+            policy,
+            backend,
+            image,
+            script,
+        } = binding;
+        let mut bound = Map::new();
+        bound.insert("policy".to_owned(), (*policy).into());
+        bound.insert("backend".to_owned(), value(backend)?);
+        bound.insert("image".to_owned(), value(image)?);
+        bound.insert("script".to_owned(), value(script)?);
+        bound.insert("plan".to_owned(), self.canonical_json()?.into());
+        let mut text = String::new();
+        write_sorted(&Value::Object(bound), &mut text);
+        Ok(blake3::keyed_hash(key, text.as_bytes())
+            .to_hex()
+            .to_string())
+    }
+
     /// JSON without spaces and with sorted keys. It holds the values of environment variables and
     /// the contents of inputs, since an approval must not survive a change of either: digest it,
     /// and never print or store it.
@@ -18,12 +55,21 @@ impl Assessed {
             ids,
             client_id,
             workspace,
+            placement,
             program,
             cwd,
             env: _,
             inputs,
+            mounts,
+            secrets,
             mode,
             on_exceed,
+            justification,
+            writes,
+            simulation,
+            over,
+            preview,
+            skill,
             overrides,
         } = self.call();
         let mut plan = Map::new();
@@ -31,17 +77,26 @@ impl Assessed {
             plan.insert(key.to_owned(), part);
         };
         put("client_id", value(client_id)?);
+        put("mounts", value(mounts)?);
         put("cwd", value(cwd)?);
         put("env", self.env().iter().map(variable).collect());
         put("ids", value(ids)?);
         put("inputs", inputs.iter().map(input).collect());
+        put("justification", value(justification)?);
         put("mode", value(mode)?);
         put("on_exceed", exceed(*on_exceed));
+        put("over", value(over)?);
         put("overrides", value(overrides)?);
+        put("placement", value(placement)?);
+        put("preview", value(preview)?);
         put("profile", value(self.profile())?);
         put("program", value(program)?);
         put("risk", value(self.risk())?);
+        put("secrets", value(secrets)?);
+        put("skill", value(skill)?);
+        put("simulation", value(simulation)?);
         put("workspace", workspace_value(workspace));
+        put("writes", value(writes)?);
         let mut text = String::new();
         write_sorted(&Value::Object(plan), &mut text);
         Ok(text)
@@ -81,6 +136,7 @@ fn exceed(it: OnExceed) -> Value {
     match it {
         OnExceed::Refuse => "refuse".into(),
         OnExceed::Cap => "cap".into(),
+        OnExceed::Ask => "ask".into(),
     }
 }
 

@@ -54,10 +54,22 @@ pub(crate) fn decisions(
     bounded!(Field::Tier, &effective.tier);
     bounded!(Field::Security, &effective.security);
     bounded!(Field::LimitsDemand, &effective.limits_demand);
+    bounded!(Field::Approval, &effective.approval);
     let none = || "-".to_owned();
+    for held in &effective.require {
+        let names: Vec<_> = held.value.iter().map(|it| it.as_str()).collect();
+        add(Field::Require, names.join(", "), &held.by, None);
+    }
+    if effective.require.is_empty() {
+        let by = Decider::plain(LayerName::System);
+        add(Field::Require, none(), &by, None);
+    }
     let backend = &effective.backend;
     let shown = backend.value.map_or_else(none, |it| it.to_string());
     add(Field::Backend, shown, &backend.by, None);
+    let runtime = &effective.runtime;
+    let shown = runtime.value.clone().unwrap_or_else(none);
+    add(Field::Runtime, shown, &runtime.by, None);
     let image = &effective.image;
     let shown = image.value.clone().unwrap_or_else(none);
     add(Field::Image, shown, &image.by, None);
@@ -80,11 +92,13 @@ pub(crate) fn way_up(field: &Field, by: &Decider, most: Option<&str>, system: &S
         | LayerName::Agent
         | LayerName::Conversation
         | LayerName::Skill => format!("change `{field}` of {by}"),
+        LayerName::Request if *field == Field::Require => "the request may require less".to_owned(),
         LayerName::Request => match most {
             Some(most) => format!("the request may go as far as `{most}`"),
             None => "the request may choose another".to_owned(),
         },
         LayerName::Tier => "declare a lower `tier`".to_owned(),
+        LayerName::Approval => "ask again: whoever approved it allowed no more".to_owned(),
     }
 }
 
@@ -107,8 +121,14 @@ fn above_the_defaults(field: &Field, system: &System) -> String {
         | Field::Workspace
         | Field::EnvAllow
         | Field::Security
-        | Field::LimitsDemand => format!("set `{field}` under `[settings]`"),
-        Field::Tier | Field::Backend | Field::Image | Field::Env(_) => {
+        | Field::LimitsDemand
+        | Field::Approval => format!("set `{field}` under `[settings]`"),
+        Field::Tier
+        | Field::Require
+        | Field::Backend
+        | Field::Runtime
+        | Field::Image
+        | Field::Env(_) => {
             format!("the request, or any layer, may state `{field}`")
         }
     }

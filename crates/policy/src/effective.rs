@@ -1,7 +1,10 @@
 //! The layers folded into one value per field, each with the layer that decided it.
 
+use std::collections::BTreeSet;
+
 use glovebox_model::{
-    Access, BackendName, LimitsDemand, NetworkMode, PartialProfile, Profile, SecurityMode, Tier,
+    Access, ApprovalMode, BackendName, Guarantee, LimitsDemand, NetworkMode, PartialProfile,
+    Profile, SecurityMode, Tier,
 };
 
 use crate::bound::{Amount, Bound};
@@ -18,14 +21,17 @@ pub(crate) struct Held<T> {
     pub(crate) by: Decider,
     /// When the request chose the value: the widest it could have chosen.
     pub(crate) most: Option<String>,
+    /// An escalation that a person has yet to agree to; a preset does not take it back.
+    pub(crate) raised: bool,
 }
 
 impl<T> Held<T> {
-    fn new(value: T, by: Decider) -> Self {
+    pub(crate) fn new(value: T, by: Decider) -> Self {
         Self {
             value,
             by,
             most: None,
+            raised: false,
         }
     }
 }
@@ -62,7 +68,11 @@ pub(crate) struct Effective {
     pub(crate) tier: Held<Tier>,
     pub(crate) security: Held<SecurityMode>,
     pub(crate) limits_demand: Held<LimitsDemand>,
+    pub(crate) approval: Held<ApprovalMode>,
+    /// What each layer that requires something requires; the whole is their union.
+    pub(crate) require: Vec<Held<BTreeSet<Guarantee>>>,
     pub(crate) backend: Held<Option<BackendName>>,
+    pub(crate) runtime: Held<Option<String>>,
     pub(crate) image: Held<Option<String>>,
 }
 
@@ -85,7 +95,19 @@ impl Effective {
                 layers,
                 |it| it.limits_demand,
             ),
+            approval: fold(&Field::Approval, ApprovalMode::Cowork, layers, |it| {
+                it.approval
+            }),
+            require: layers
+                .iter()
+                .filter(|layer| !layer.profile().require.is_empty())
+                .map(|layer| {
+                    let required = layer.profile().require.clone();
+                    Held::new(required, layer.decider(&Field::Require))
+                })
+                .collect(),
             backend: nearest(&Field::Backend, layers, |it| it.backend),
+            runtime: nearest(&Field::Runtime, layers, |it| it.runtime.clone()),
             image: nearest(&Field::Image, layers, |it| it.image.clone()),
         }
     }
@@ -107,7 +129,14 @@ impl Effective {
             tier: self.tier.value,
             security: self.security.value,
             limits_demand: self.limits_demand.value,
+            approval: self.approval.value,
+            require: self
+                .require
+                .iter()
+                .flat_map(|held| held.value.iter().copied())
+                .collect(),
             backend: self.backend.value,
+            runtime: self.runtime.value.clone(),
             image: self.image.value.clone(),
         }
     }
@@ -171,7 +200,12 @@ fn limit(system: &System, layers: &[&Layer], field: LimitField) -> Held<Amount> 
         | LimitField::Stdout
         | LimitField::Stderr
         | LimitField::Artifacts
-        | LimitField::OpenFiles => field.get(system.defaults()),
+        | LimitField::OpenFiles
+        | LimitField::Gpus
+        | LimitField::Tpus
+        | LimitField::EgressBytes
+        | LimitField::EgressConnections
+        | LimitField::NetworkTime => field.get(system.defaults()),
     };
     fold(&Field::Limit(field), amount(default), layers, |it| {
         field.opinion(&it.limits).map(amount)
@@ -185,7 +219,19 @@ fn network(layers: &[&Layer]) -> Held<NetworkMode> {
     for layer in layers.iter().filter(|it| it.profile().allow_net.is_some()) {
         held.narrow(&NetworkMode::Allowlist, &layer.decider(&Field::AllowNet));
     }
+    for layer in layers.iter().filter(|it| forbids_network(it.profile())) {
+        held.narrow(&WITHOUT_NETWORK, &layer.decider(&Field::Require));
+    }
     held
+}
+
+/// The most that a sandbox without a network can have: what is fetched is fetched from outside.
+pub(crate) const WITHOUT_NETWORK: NetworkMode = NetworkMode::Retrieval;
+
+/// Requiring that there is no network is an opinion on the network as well. Else one layer would
+/// grant what another forbids, and no backend could ever satisfy both.
+pub(crate) fn forbids_network(profile: &PartialProfile) -> bool {
+    profile.require.contains(&Guarantee::NoNetwork)
 }
 
 /// Where the settings open the network without a list, any list below them narrows; everywhere

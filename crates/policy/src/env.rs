@@ -14,8 +14,9 @@ use crate::effective::{Exceeded, Held, env_allow};
 use crate::field::Field;
 use crate::layer::{Decider, Layer, LayerName};
 use crate::pattern::EnvPatterns;
+use crate::request::Beyond;
 
-const RESERVED_PREFIX: &str = "GLOVEBOX";
+pub(crate) const RESERVED_PREFIX: &str = "GLOVEBOX";
 /// A quarter of what the kernel takes in one string; configuration is small, data is a file.
 const VALUE_BYTES_MAX: usize = 32 << 10;
 /// Well under a kernel's total for arguments and environment with the smallest usual stack.
@@ -27,7 +28,7 @@ pub(crate) struct Environment {
     /// Sorted by key.
     pub(crate) vars: Vec<EnvVar>,
     pub(crate) deciders: Vec<(EnvKey, Decider)>,
-    /// Keys of the request that no layer lets it set; they are not in `vars`.
+    /// Keys of the request that no layer lets it set; they are in `vars` only as an escalation.
     pub(crate) exceeded: Vec<Exceeded>,
 }
 
@@ -36,6 +37,7 @@ pub(crate) fn settle(
     call: &Call,
     layers: &[&Layer],
     allow: &Held<EnvPatterns>,
+    beyond: Beyond,
 ) -> Result<Environment> {
     let mut settled: BTreeMap<EnvKey, (ByteString, Decider)> = BTreeMap::new();
     for (index, layer) in layers.iter().enumerate() {
@@ -58,10 +60,12 @@ pub(crate) fn settle(
     for (key, value) in asked(call)? {
         let by = Decider::plain(LayerName::Request);
         check(&key, &value, &by, layers)?;
-        if allow.value.allows(&key) {
-            settled.insert(key, (value, by));
-        } else {
+        let allowed = allow.value.allows(&key);
+        if !allowed {
             exceeded.push(not_allowed(&key, allow));
+        }
+        if allowed || beyond == Beyond::Keep {
+            settled.insert(key, (value, by));
         }
     }
     check_total(&settled)?;
@@ -104,7 +108,7 @@ fn layer_value(key: &EnvKey, value: &str, by: &Decider) -> Result<ByteString> {
 /// A mistake of the caller's when it stands in the request, of the configuration's elsewhere.
 fn invalid(by: &Decider, message: String) -> Error {
     let code = match by.layer {
-        LayerName::Request => Code::InvalidArgument,
+        LayerName::Request | LayerName::Approval => Code::InvalidArgument,
         LayerName::System
         | LayerName::Settings
         | LayerName::Space
@@ -182,6 +186,7 @@ fn credential(key: &EnvKey, finding: String, place: Decider, by: &Decider) -> Er
         Stage::Resolve,
         format!("{finding}, and no operator allows it"),
     )
+    .hint(kept_as_secret(key))
     .hint(format!(
         "an operator can allow it by listing exactly `{key}` in `env_allow` {where_to}; `[\"*\", \"{key}\"]` keeps every other key"
     ));
@@ -189,6 +194,18 @@ fn credential(key: &EnvKey, finding: String, place: Decider, by: &Decider) -> Er
         Some(_) => at_source(error, by),
         None => at_source(error, &place),
     }
+}
+
+/// The name is one that gives the same variable again.
+fn kept_as_secret(key: &EnvKey) -> String {
+    let name = key.as_str().trim_start_matches('_').to_ascii_lowercase();
+    let name = match name.is_empty() || name.len() > 64 {
+        true => "NAME",
+        false => &name,
+    };
+    format!(
+        "keep it as a secret: `glovebox secret set {name}` reads the value, and `--secret {name}` (in a request `secrets`) gives it to a program"
+    )
 }
 
 fn not_allowed(key: &EnvKey, allow: &Held<EnvPatterns>) -> Exceeded {

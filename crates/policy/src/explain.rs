@@ -2,16 +2,28 @@
 
 use std::fmt::Write;
 
-use glovebox_model::{Capped, Code, Error, Risk, RuleRef};
+use glovebox_model::{
+    BackendName, Call, Capped, Code, Error, Permit, Reason, Result, Risk, RuleRef, Ruling, Upgrade,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::assess::Assessed;
+use crate::approvals::Elevated;
+use crate::assess::{Assessed, assess};
+use crate::config::Config;
+use crate::decide::{Standing, decide};
 use crate::decided::Decided;
+use crate::grant::GrantKind;
+use crate::resolve::resolve;
+use crate::secret::GrantedSecret;
+use crate::system::System;
+use crate::tool::{ToolAnswer, ToolPolicy, ToolSource};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     Allow,
+    /// A person decides.
+    Ask,
     Deny,
 }
 
@@ -34,20 +46,112 @@ pub struct Explanation {
     pub fields: Vec<Decided>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capped: Vec<Capped>,
+    /// What the rules and the approval mode say, where the call fits the layers at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permit: Option<Permit>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<Reason>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub upgrades: Vec<Upgrade>,
+    #[serde(default)]
+    pub snapshot_before: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<ToolsExplained>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elevated: Option<Elevated>,
+    /// Each thing that would change the decision, the nearest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fix_it: Vec<String>,
+}
+
+/// Which tools exist, and what says so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolsExplained {
+    pub allow: Vec<String>,
+    pub deny: Vec<String>,
+    pub sources: Vec<ListSource>,
+    /// About the tool through which the call came.
+    pub answer: ToolAnswer,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListSource {
+    pub source: ToolSource,
+    pub key: String,
+}
+
+/// Who asks, beside what the call itself says.
+#[derive(Debug, Clone, Copy)]
+pub struct Asking<'a> {
+    pub tool: &'a str,
+    pub grants: &'a [GrantKind],
+    pub secrets: &'a [GrantedSecret],
+    pub simulate: bool,
+    pub backend: Option<BackendName>,
+}
+
+/// Everything that policy says about a call, without running anything. An error is a call that
+/// makes no sense; a refusal is an explanation.
+pub fn explain(
+    config: &Config,
+    system: &System,
+    call: Call,
+    asking: &Asking<'_>,
+) -> Result<Explanation> {
+    let ids = call.ids.clone();
+    let layers = config.layers_for(&ids);
+    let assessed = match resolve(call, system, &layers).map(assess) {
+        Ok(assessed) => assessed,
+        Err(error) if error.code == Code::PolicyDenied => return Ok(Explanation::of(Err(&error))),
+        Err(error) => return Err(error),
+    };
+    let (rules, tools) = (config.rules_for(&ids), config.tools_for(&ids));
+    let standing = Standing {
+        rules: &rules,
+        tool: asking.tool,
+        tools: &tools,
+        grants: asking.grants,
+        approvals: config.approvals(),
+        simulate: asking.simulate,
+        backend: asking.backend,
+        secrets: asking.secrets,
+        network: config.network(),
+    };
+    let ruling = decide(&assessed, &standing);
+    let host = &config.approvals().host;
+    let elevated = host.elevated(&ids, assessed.profile().security);
+    Ok(Explanation::of(Ok(&assessed))
+        .ruled(&ruling)
+        .with_tools(&tools, asking.tool)
+        .with_elevated(elevated))
 }
 
 impl Explanation {
-    pub fn of(result: Result<&Assessed, &Error>) -> Self {
+    pub fn of(result: std::result::Result<&Assessed, &Error>) -> Self {
+        let blank = Self {
+            decision: Decision::Allow,
+            code: None,
+            reason: None,
+            rule: None,
+            hints: Vec::new(),
+            risk: None,
+            fields: Vec::new(),
+            capped: Vec::new(),
+            permit: None,
+            reasons: Vec::new(),
+            upgrades: Vec::new(),
+            snapshot_before: false,
+            tools: None,
+            elevated: None,
+            fix_it: Vec::new(),
+        };
         match result {
             Ok(assessed) => Self {
-                decision: Decision::Allow,
-                code: None,
-                reason: None,
-                rule: None,
-                hints: Vec::new(),
                 risk: Some(assessed.risk().clone()),
                 fields: assessed.decisions(),
                 capped: assessed.capped().to_vec(),
+                upgrades: assessed.upgrades().to_vec(),
+                ..blank
             },
             Err(error) => Self {
                 decision: Decision::Deny,
@@ -55,11 +159,64 @@ impl Explanation {
                 reason: Some(error.to_string()),
                 rule: error.rule.clone(),
                 hints: error.hints.clone(),
-                risk: None,
-                fields: Vec::new(),
-                capped: Vec::new(),
+                fix_it: error.hints.clone(),
+                ..blank
             },
         }
+    }
+
+    /// Adds what `decide` said. The first reason becomes the reason of a call that does not pass.
+    #[must_use]
+    pub fn ruled(mut self, ruling: &Ruling) -> Self {
+        self.decision = match ruling.permit {
+            Permit::Allow => Decision::Allow,
+            Permit::Ask => Decision::Ask,
+            Permit::Deny => Decision::Deny,
+        };
+        self.permit = Some(ruling.permit);
+        self.reasons.clone_from(&ruling.reasons);
+        self.upgrades.clone_from(&ruling.upgrades);
+        self.snapshot_before = ruling.snapshot_before;
+        let first = ruling.reasons.first();
+        if ruling.permit > Permit::Allow {
+            self.reason = first.map(|it| it.text.clone());
+            self.rule = first.and_then(|it| it.rule.clone());
+        }
+        if ruling.permit == Permit::Deny {
+            self.code = Some(Code::PolicyDenied);
+        }
+        let same = |it: &&Reason| it.permit == ruling.permit;
+        for way in ruling
+            .reasons
+            .iter()
+            .filter(same)
+            .filter_map(|it| it.way.as_ref())
+        {
+            if !self.fix_it.contains(way) {
+                self.fix_it.push(way.clone());
+            }
+        }
+        self
+    }
+
+    #[must_use]
+    pub fn with_tools(mut self, tools: &ToolPolicy, tool: &str) -> Self {
+        let sources = tools
+            .sources()
+            .map(|(source, key)| ListSource { source, key });
+        self.tools = Some(ToolsExplained {
+            allow: tools.allow(),
+            deny: tools.deny(),
+            sources: sources.into(),
+            answer: tools.check(tool),
+        });
+        self
+    }
+
+    #[must_use]
+    pub fn with_elevated(mut self, elevated: Elevated) -> Self {
+        self.elevated = Some(elevated);
+        self
     }
 
     pub fn render_text(&self) -> String {
@@ -72,16 +229,30 @@ impl Explanation {
     fn write_text(&self, text: &mut String) -> std::fmt::Result {
         match self.decision {
             Decision::Allow => writeln!(text, "decision: allow")?,
+            Decision::Ask => writeln!(text, "decision: ask")?,
             Decision::Deny => writeln!(text, "decision: deny")?,
         }
-        if let Some(reason) = &self.reason {
+        if self.reasons.is_empty()
+            && let Some(reason) = &self.reason
+        {
             writeln!(text, "reason: {reason}")?;
+            if let Some(rule) = &self.rule {
+                writeln!(text, "  --> {}:{}", rule.file, rule.line)?;
+            }
         }
-        if let Some(rule) = &self.rule {
-            writeln!(text, "  --> {}:{}", rule.file, rule.line)?;
+        self.write_reasons(text)?;
+        if self.snapshot_before {
+            writeln!(text, "snapshot: before it runs")?;
         }
         if let Some(risk) = &self.risk {
             writeln!(text, "risk: {}", risk.tier)?;
+            for signal in &risk.signals {
+                let at = signal
+                    .at
+                    .as_ref()
+                    .map_or(String::new(), |at| format!(" at {at}"));
+                writeln!(text, "  {} {}{at}", signal.tier, signal.name)?;
+            }
         }
         for capped in &self.capped {
             writeln!(
@@ -90,9 +261,37 @@ impl Explanation {
                 capped.field, capped.asked, capped.granted, capped.layer
             )?;
         }
+        for upgrade in &self.upgrades {
+            writeln!(
+                text,
+                "upgrade: {} from {} to {}, beyond {}",
+                upgrade.field, upgrade.given, upgrade.asked, upgrade.layer
+            )?;
+        }
         self.write_table(text)?;
-        for hint in &self.hints {
-            writeln!(text, "hint: {hint}")?;
+        if self.fix_it.is_empty() || self.reasons.is_empty() {
+            for hint in &self.hints {
+                writeln!(text, "hint: {hint}")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_reasons(&self, text: &mut String) -> std::fmt::Result {
+        for reason in &self.reasons {
+            writeln!(text, "{}: {}", reason.permit, reason.text)?;
+            if let Some(code) = reason.code {
+                writeln!(text, "  code: {code}")?;
+            }
+            if let Some(part) = &reason.part {
+                writeln!(text, "  in: {part}")?;
+            }
+            if let Some(rule) = &reason.rule {
+                writeln!(text, "  --> {}:{}", rule.file, rule.line)?;
+            }
+            if let Some(way) = &reason.way {
+                writeln!(text, "  to change it: {way}")?;
+            }
         }
         Ok(())
     }

@@ -94,6 +94,21 @@ limit_fields! {
     Stderr = "stderr", stderr_bytes: Bytes;
     Artifacts = "artifacts", artifacts_bytes: Bytes;
     OpenFiles = "open_files", open_files: Count;
+    Gpus = "gpus", gpus: Count;
+    Tpus = "tpus", tpus: Count;
+    EgressBytes = "egress_bytes", egress_bytes: Bytes;
+    EgressConnections = "egress_connections", egress_connections: Count;
+    NetworkTime = "network_time", network_ms: Millis;
+}
+
+impl LimitField {
+    /// Means nothing to an exec without a network.
+    pub const fn is_of_network(self) -> bool {
+        matches!(
+            self,
+            Self::EgressBytes | Self::EgressConnections | Self::NetworkTime
+        )
+    }
 }
 
 /// Anything that is decided for an exec.
@@ -107,7 +122,10 @@ pub enum Field {
     Tier,
     Security,
     LimitsDemand,
+    Approval,
+    Require,
     Backend,
+    Runtime,
     Image,
     Env(EnvKey),
 }
@@ -124,7 +142,10 @@ impl Field {
             | Self::Tier
             | Self::Security
             | Self::LimitsDemand
+            | Self::Approval
+            | Self::Require
             | Self::Backend
+            | Self::Runtime
             | Self::Image
             | Self::Env(_) => self.to_string(),
         }
@@ -142,7 +163,10 @@ impl fmt::Display for Field {
             Self::Tier => f.pad("tier"),
             Self::Security => f.pad("security"),
             Self::LimitsDemand => f.pad("limits_demand"),
+            Self::Approval => f.pad("approval"),
+            Self::Require => f.pad("require"),
             Self::Backend => f.pad("backend"),
+            Self::Runtime => f.pad("runtime"),
             Self::Image => f.pad("image"),
             Self::Env(key) => write!(f, "env.{key}"),
         }

@@ -22,6 +22,8 @@ pub enum LayerName {
     Request,
     /// The preset of the declared tier: known last, and like every other layer only able to narrow.
     Tier,
+    /// What whoever approved it left of it.
+    Approval,
 }
 
 impl LayerName {
@@ -36,6 +38,7 @@ impl LayerName {
             Self::Skill => "skill",
             Self::Request => "request",
             Self::Tier => "tier",
+            Self::Approval => "approval",
         }
     }
 
@@ -44,7 +47,7 @@ impl LayerName {
     pub(crate) const fn is_operator(self) -> bool {
         match self {
             Self::System | Self::Settings | Self::Space | Self::User | Self::Agent => true,
-            Self::Conversation | Self::Skill | Self::Request | Self::Tier => false,
+            Self::Conversation | Self::Skill | Self::Request | Self::Tier | Self::Approval => false,
         }
     }
 }
@@ -120,6 +123,10 @@ impl Layer {
         &self.profile
     }
 
+    pub(crate) fn into_origin(self) -> Option<Origin> {
+        self.origin
+    }
+
     pub(crate) fn decider(&self, field: &Field) -> Decider {
         let source = self.origin.as_ref().and_then(|origin| {
             origin.lines.get(field).map(|line| RuleRef {
@@ -174,7 +181,8 @@ impl Decider {
             | LayerName::Conversation
             | LayerName::Skill
             | LayerName::Request
-            | LayerName::Tier => singular,
+            | LayerName::Tier
+            | LayerName::Approval => singular,
         }
     }
 }
@@ -191,6 +199,7 @@ impl fmt::Display for Decider {
             LayerName::Skill => "skill",
             LayerName::Request => "the request",
             LayerName::Tier => "the preset of tier",
+            LayerName::Approval => "the approval",
         };
         f.write_str(noun)?;
         match &self.subject {

@@ -17,6 +17,9 @@ use crate::field::LimitField;
 /// | stdout, stderr | 1 B | an empty stream cannot say that it was cut | 64 GiB | they are kept on disk |
 /// | artifacts | 0 | «keep none» is a sensible wish | 1 PiB | beyond any host |
 /// | open_files | 16 | stdio, the loader and an interpreter's first files | 1 048 576 | the kernel's default most |
+/// | gpus, tpus | 0 | most programs need none | 1024 | beyond any host |
+/// | egress_bytes, egress_connections | 1 | to have none is `network = "none"` | 1 PiB, 2³² | beyond any line |
+/// | network_time | 1 ms | as above | 24 h | a way out is granted for a day at most |
 const fn range(field: LimitField) -> (u64, u64) {
     const DAY_MS: u64 = 86_400_000;
     match field {
@@ -30,6 +33,10 @@ const fn range(field: LimitField) -> (u64, u64) {
         LimitField::Stdout | LimitField::Stderr => (1, 64 << 30),
         LimitField::Artifacts => (0, 1 << 50),
         LimitField::OpenFiles => (16, 1_048_576),
+        LimitField::Gpus | LimitField::Tpus => (0, 1024),
+        LimitField::EgressBytes => (1, 1 << 50),
+        LimitField::EgressConnections => (1, 1 << 32),
+        LimitField::NetworkTime => (1, DAY_MS),
     }
 }
 

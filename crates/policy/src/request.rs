@@ -4,7 +4,7 @@ use glovebox_model::{Code, Error, NetworkMode, PartialProfile, Result, Stage, Ti
 
 use crate::bound::{Amount, Bound};
 use crate::destinations::Destinations;
-use crate::effective::{Effective, Exceeded, Held};
+use crate::effective::{Effective, Exceeded, Held, WITHOUT_NETWORK, forbids_network};
 use crate::field::{Field, LimitField};
 use crate::layer::{Decider, LayerName};
 use crate::pattern::EnvPatterns;
@@ -39,6 +39,15 @@ impl Preset {
     }
 }
 
+/// What becomes of a wish that goes too far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beyond {
+    /// The field ends at what is allowed.
+    Bring,
+    /// The field keeps what was asked for, for a person to agree to.
+    Keep,
+}
+
 /// Contradictions inside the request itself.
 pub(crate) fn check_consistent(asked: &PartialProfile) -> Result<()> {
     let lists = asked.allow_net.as_ref().is_some_and(|it| !it.is_empty());
@@ -53,20 +62,37 @@ pub(crate) fn check_consistent(asked: &PartialProfile) -> Result<()> {
             )
             .hint("leave out `network`, or ask for `allowlist`"))
         }
+        Some(mode) if mode > WITHOUT_NETWORK && forbids_network(asked) => Err(contradicts(
+            format!("`network` `{mode}` contradicts `require` of `no_network`"),
+        )),
+        None if lists && forbids_network(asked) => Err(contradicts(
+            "`allow_net` contradicts `require` of `no_network`".to_owned(),
+        )),
         Some(_) | None => Ok(()),
     }
 }
 
+fn contradicts(message: String) -> Error {
+    Error::new(Code::InvalidArgument, Stage::Resolve, message).hint("leave out one of the two")
+}
+
 impl Effective {
-    /// Applies the request and says where it went too far; those fields end at what is allowed.
+    /// Applies the request and says where it went too far.
     pub(crate) fn request(
         &mut self,
         asked: &PartialProfile,
         presets: TierPresets,
+        beyond: Beyond,
     ) -> (Preset, Vec<Exceeded>) {
         let mut exceeded = Vec::new();
         let mut note = |it: Option<Exceeded>| exceeded.extend(it);
-        note(ask(&mut self.tier, Field::Tier, asked.tier, None));
+        note(ask(
+            &mut self.tier,
+            Field::Tier,
+            asked.tier,
+            None,
+            Beyond::Bring,
+        ));
         let preset = Preset::of(self.tier.value, presets);
         let bound = &preset.profile;
         let by = preset.by();
@@ -80,35 +106,57 @@ impl Effective {
                 Field::Limit(field),
                 wanted,
                 most.map(|it| (it, &by)),
+                beyond,
             ));
         }
         let mode = asked_mode(asked, self.network.value);
         let most = bound.network.map(|it| (it, &by));
-        note(ask(&mut self.network, Field::Network, mode, most));
-        note(self.request_destinations(asked, bound.network.map(|it| (it, &by))));
+        note(ask(&mut self.network, Field::Network, mode, most, beyond));
+        note(self.request_destinations(asked, bound.network.map(|it| (it, &by)), beyond));
         let most = bound.workspace.map(|it| (it, &by));
         note(ask(
             &mut self.workspace,
             Field::Workspace,
             asked.workspace,
             most,
+            beyond,
         ));
         let most = bound.env_allow.clone().map(|it| (EnvPatterns(it), &by));
         let wanted = asked.env_allow.clone().map(EnvPatterns);
-        note(ask(&mut self.env_allow, Field::EnvAllow, wanted, most));
+        note(ask(
+            &mut self.env_allow,
+            Field::EnvAllow,
+            wanted,
+            most,
+            Beyond::Bring,
+        ));
         note(ask(
             &mut self.security,
             Field::Security,
             asked.security,
             None,
+            Beyond::Bring,
         ));
         note(ask(
             &mut self.limits_demand,
             Field::LimitsDemand,
             asked.limits_demand,
             None,
+            Beyond::Bring,
         ));
+        note(ask(
+            &mut self.approval,
+            Field::Approval,
+            asked.approval,
+            None,
+            Beyond::Bring,
+        ));
+        if !asked.require.is_empty() {
+            let by = Decider::plain(LayerName::Request);
+            self.require.push(Held::new(asked.require.clone(), by));
+        }
         prefer(&mut self.backend, asked.backend);
+        prefer(&mut self.runtime, asked.runtime.clone());
         prefer(&mut self.image, asked.image.clone());
         (preset, exceeded)
     }
@@ -118,38 +166,71 @@ impl Effective {
         &mut self,
         asked: &PartialProfile,
         preset: Option<(NetworkMode, &Decider)>,
+        beyond: Beyond,
     ) -> Option<Exceeded> {
         let wanted = asked.allow_net.clone().map(Destinations::Only);
         let mut mode = self.network.clone();
-        if let Some((most, by)) = preset {
+        if let Some((most, by)) = preset
+            && !mode.raised
+        {
             mode.narrow(&most, by);
         }
         let closed =
             (mode.value < NetworkMode::Allowlist).then(|| (Destinations::nothing(), &mode.by));
-        ask(&mut self.allow_net, Field::AllowNet, wanted, closed)
+        ask(&mut self.allow_net, Field::AllowNet, wanted, closed, beyond)
     }
 
     pub(crate) fn narrow_to(&mut self, preset: &Preset) {
         let by = preset.by();
         let bound = &preset.profile;
         for (field, held) in LimitField::ALL.into_iter().zip(&mut self.limits) {
-            if let Some(raw) = field.opinion(&bound.limits) {
+            if let Some(raw) = field.opinion(&bound.limits)
+                && !held.raised
+            {
                 held.narrow(&Amount { field, raw }, &by);
             }
         }
-        if let Some(network) = bound.network {
+        if let Some(network) = bound.network
+            && !self.network.raised
+        {
             self.network.narrow(&network, &by);
         }
-        if let Some(workspace) = bound.workspace {
+        if let Some(workspace) = bound.workspace
+            && !self.workspace.raised
+        {
             self.workspace.narrow(&workspace, &by);
         }
         self.env_allow = preset.env_allow(&self.env_allow);
+    }
+
+    /// What whoever approved it left of it, an escalation included: their word is the last one.
+    pub(crate) fn narrow_by(&mut self, most: &PartialProfile) {
+        let by = Decider::plain(LayerName::Approval);
+        for (field, held) in LimitField::ALL.into_iter().zip(&mut self.limits) {
+            if let Some(raw) = field.opinion(&most.limits) {
+                held.narrow(&Amount { field, raw }, &by);
+            }
+        }
+        if let Some(network) = most.network {
+            self.network.narrow(&network, &by);
+        }
+        if let Some(list) = &most.allow_net {
+            self.allow_net
+                .narrow(&Destinations::Only(list.clone()), &by);
+        }
+        if let Some(workspace) = most.workspace {
+            self.workspace.narrow(&workspace, &by);
+        }
+        if !most.require.is_empty() {
+            self.require.push(Held::new(most.require.clone(), by));
+        }
     }
 }
 
 /// Naming destinations is asking for the mode that reaches them, and for no more than that.
 fn asked_mode(asked: &PartialProfile, held: NetworkMode) -> Option<NetworkMode> {
     match (asked.network, &asked.allow_net) {
+        (None, _) if forbids_network(asked) => Some(held.min(WITHOUT_NETWORK)),
         (Some(mode), _) => Some(mode),
         (None, None) => None,
         (None, Some(list)) if list.is_empty() => Some(held.min(NetworkMode::Allowlist)),
@@ -162,6 +243,7 @@ fn ask<T: Bound>(
     field: Field,
     asked: Option<T>,
     preset: Option<(T, &Decider)>,
+    beyond: Beyond,
 ) -> Option<Exceeded> {
     let asked = asked?;
     let mut allowed = held.clone();
@@ -174,6 +256,7 @@ fn ask<T: Bound>(
                 value: asked,
                 by: Decider::plain(LayerName::Request),
                 most: Some(allowed.value.show()),
+                raised: false,
             };
         }
         return None;
@@ -187,9 +270,17 @@ fn ask<T: Bound>(
         granted: granted.show(),
         by: allowed.by.clone(),
     };
-    *held = Held {
-        value: granted,
-        ..allowed
+    *held = match beyond {
+        Beyond::Bring => Held {
+            value: granted,
+            ..allowed
+        },
+        Beyond::Keep => Held {
+            value: asked,
+            by: Decider::plain(LayerName::Request),
+            most: None,
+            raised: true,
+        },
     };
     Some(exceeded)
 }
@@ -200,6 +291,7 @@ fn prefer<T>(held: &mut Held<Option<T>>, asked: Option<T>) {
             value: asked,
             by: Decider::plain(LayerName::Request),
             most: None,
+            raised: false,
         };
     }
 }

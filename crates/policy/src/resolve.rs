@@ -1,18 +1,24 @@
 //! The first stage of the path: a call and the layers above it become one effective profile, or
 //! a refusal that says which layer decided.
 
+use std::collections::BTreeSet;
+
 use glovebox_model::{
-    Call, Capped, Code, EnvVar, Error, OnExceed, PartialProfile, Profile, Result, Stage,
+    Call, Capped, Code, EnvVar, Error, HostPort, OnExceed, PartialProfile, Profile, Result, Stage,
+    Upgrade,
 };
 
 use crate::decided::{Decided, decisions, way_up};
 use crate::effective::{Effective, Exceeded};
 use crate::env::settle;
+use crate::escalate::check_escalation;
 use crate::field::Field;
 use crate::layer::{Decider, Layer, LayerName};
+use crate::name::{check_image, check_runtime};
 use crate::pattern::check_pattern;
 use crate::range::check_limits;
-use crate::request::{Preset, check_consistent};
+use crate::request::{Beyond, Preset, check_consistent};
+use crate::secret::check_secrets;
 use crate::system::System;
 
 /// A call whose every field is decided. Only `resolve` makes one.
@@ -25,6 +31,9 @@ pub struct Resolved {
     pub(crate) env: Vec<EnvVar>,
     pub(crate) env_deciders: Vec<(glovebox_model::EnvKey, Decider)>,
     pub(crate) capped: Vec<Capped>,
+    pub(crate) upgrades: Vec<Upgrade>,
+    /// The destinations among the upgrades that policy does not give.
+    pub(crate) destinations: BTreeSet<HostPort>,
 }
 
 impl Resolved {
@@ -46,8 +55,21 @@ impl Resolved {
         decisions(&self.effective, &self.env_deciders, &self.system)
     }
 
+    /// What whoever approved the call left of it. Fields that cannot be narrowed are not theirs to
+    /// say, and are ignored.
+    #[must_use]
+    pub fn narrowed(mut self, most: &PartialProfile) -> Self {
+        self.effective.narrow_by(most);
+        self
+    }
+
     pub fn capped(&self) -> &[Capped] {
         &self.capped
+    }
+
+    /// What the call wants beyond policy; nothing of it may be used before a person agreed.
+    pub fn upgrades(&self) -> &[Upgrade] {
+        &self.upgrades
     }
 }
 
@@ -64,14 +86,27 @@ pub fn resolve(call: Call, system: &System, layers: &[Layer]) -> Result<Resolved
     system.check(layers.iter().copied())?;
 
     let mut effective = Effective::of(system, &layers);
-    let (preset, mut exceeded) = effective.request(&call.overrides, system.presets());
-    let env = settle(&call, &layers, &preset.env_allow(&effective.env_allow))?;
-    exceeded.extend(env.exceeded);
-    let capped = match (call.on_exceed, exceeded.split_first()) {
-        (_, None) => Vec::new(),
-        (OnExceed::Refuse, Some((first, others))) => return Err(refusal(first, others, system)),
-        (OnExceed::Cap, Some(_)) => exceeded.into_iter().map(cap).collect(),
+    let beyond = match call.on_exceed {
+        OnExceed::Refuse | OnExceed::Cap => Beyond::Bring,
+        OnExceed::Ask => Beyond::Keep,
     };
+    let (preset, mut exceeded) = effective.request(&call.overrides, system.presets(), beyond);
+    let allow = preset.env_allow(&effective.env_allow);
+    let env = settle(&call, &layers, &allow, beyond)?;
+    exceeded.extend(env.exceeded);
+    check_secrets(&call, &env.vars)?;
+    let (mut capped, mut upgrades) = (Vec::new(), Vec::new());
+    let mut destinations = BTreeSet::new();
+    match (call.on_exceed, exceeded.split_first()) {
+        (_, None) => {}
+        (OnExceed::Refuse, Some((first, others))) => return Err(refusal(first, others, system)),
+        (OnExceed::Cap, Some(_)) => capped = exceeded.into_iter().map(cap).collect(),
+        (OnExceed::Ask, Some(_)) => {
+            check_escalation(&exceeded, &effective, system)?;
+            destinations = exceeded.iter().flat_map(destinations_of).collect();
+            upgrades = exceeded.into_iter().map(upgrade).collect();
+        }
+    }
     Ok(Resolved {
         call,
         system: *system,
@@ -80,7 +115,20 @@ pub fn resolve(call: Call, system: &System, layers: &[Layer]) -> Result<Resolved
         env: env.vars,
         env_deciders: env.deciders,
         capped,
+        upgrades,
+        destinations,
     })
+}
+
+/// Read back from the text of the excess, which lists each as it is written.
+fn destinations_of(exceeded: &Exceeded) -> Vec<HostPort> {
+    match exceeded.field {
+        Field::AllowNet => {
+            let listed = exceeded.beyond.split(", ");
+            listed.filter_map(|it| it.parse().ok()).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Values that no layer may hold, whatever the others say.
@@ -90,6 +138,12 @@ fn check_values(profile: &PartialProfile, by: impl Fn(&Field) -> Decider) -> Res
     for pattern in profile.env_allow.iter().flatten() {
         check_pattern(pattern)
             .map_err(|why| out_of_range(&by(&Field::EnvAllow), &format!("`env_allow`: {why}")))?;
+    }
+    if let Some(runtime) = &profile.runtime {
+        check_runtime(runtime).map_err(|why| out_of_range(&by(&Field::Runtime), &why))?;
+    }
+    if let Some(image) = &profile.image {
+        check_image(image).map_err(|why| out_of_range(&by(&Field::Image), &why))?;
     }
     Ok(())
 }
@@ -118,14 +172,23 @@ fn cap(exceeded: Exceeded) -> Capped {
     }
 }
 
-fn quoted(value: &str) -> String {
+fn upgrade(exceeded: Exceeded) -> Upgrade {
+    Upgrade {
+        field: exceeded.field.to_string(),
+        asked: exceeded.asked,
+        given: exceeded.allowed,
+        layer: exceeded.by.to_string(),
+    }
+}
+
+pub(crate) fn quoted(value: &str) -> String {
     match value {
         "nothing" | "any destination" => value.to_owned(),
         value => format!("`{value}`"),
     }
 }
 
-fn sentence(exceeded: &Exceeded) -> String {
+pub(crate) fn sentence(exceeded: &Exceeded) -> String {
     let Exceeded {
         field,
         beyond,
@@ -139,7 +202,7 @@ fn sentence(exceeded: &Exceeded) -> String {
             let allows = by.verb("allows", "allow");
             format!("environment key `{key}` is not among those that {by} {allows}: {allowed}")
         }
-        Field::Tier | Field::Security | Field::LimitsDemand => {
+        Field::Tier | Field::Security | Field::LimitsDemand | Field::Approval => {
             let demands = by.verb("demands", "demand");
             format!("`{field}` `{beyond}` is looser than {by} {demands}, which is {allowed}")
         }
@@ -148,7 +211,9 @@ fn sentence(exceeded: &Exceeded) -> String {
         | Field::AllowNet
         | Field::Workspace
         | Field::EnvAllow
+        | Field::Require
         | Field::Backend
+        | Field::Runtime
         | Field::Image => {
             let allows = by.verb("allows", "allow");
             format!("`{field}` `{beyond}` is more than {by} {allows}, which is {allowed}")

@@ -1,7 +1,7 @@
 //! What holds before anybody said anything, and how far an operator's settings may go.
 
 use glovebox_model::{
-    Bytes, Code, Count, Cpus, Error, Limits, Millis, PartialLimits, Result, Stage,
+    Bytes, Code, Count, Cpus, Error, Limits, Millis, NetworkMode, PartialLimits, Result, Stage,
 };
 
 use crate::field::{Field, LimitField};
@@ -40,6 +40,10 @@ pub struct HostFacts {
 /// | stdout, stderr | 1 MiB each | 10 MiB | 10 MiB | 1 GiB | what a model reads; what a person scrolls |
 /// | artifacts | 50 MiB | 200 MiB | 1 GiB | 64 GiB | reports and images; binaries |
 /// | open_files | 1024 | 65 536 | 4096 | 524 288 | the usual soft limit; below the hard limit of an ordinary login |
+/// | gpus, tpus | 0 | 0 | 0 | 0 | a device is shared with the host's own driver: only an operator gives one |
+/// | egress_bytes | 256 MiB | 1 GiB | 1 GiB | 64 GiB | a set of packages; a model's weights |
+/// | egress_connections | 2000 | 10 000 | 10 000 | 1 000 000 | one for each file of a large install |
+/// | network_time | 1 h | 24 h | 24 h | 24 h | no way out stays open for longer than a day |
 ///
 /// The network is `none`, the workspace `rw`, every environment key may be set (credentials
 /// excepted), security is `strict`, limits may be supervised and no tier is declared.
@@ -48,6 +52,8 @@ pub struct System {
     surface: Surface,
     defaults: Limits,
     ceilings: Limits,
+    /// The most network that a person may give by approval.
+    network_ceiling: NetworkMode,
     presets: TierPresets,
 }
 
@@ -61,6 +67,7 @@ impl System {
             surface,
             defaults,
             ceilings,
+            network_ceiling: NetworkMode::None,
             presets: TierPresets::Basic,
         }
     }
@@ -83,6 +90,12 @@ impl System {
     }
 
     #[must_use]
+    pub fn with_network_ceiling(mut self, most: NetworkMode) -> Self {
+        self.network_ceiling = most;
+        self
+    }
+
+    #[must_use]
     pub fn with_presets(mut self, presets: TierPresets) -> Self {
         self.presets = presets;
         self
@@ -98,6 +111,10 @@ impl System {
 
     pub fn ceilings(&self) -> &Limits {
         &self.ceilings
+    }
+
+    pub fn network_ceiling(&self) -> NetworkMode {
+        self.network_ceiling
     }
 
     pub fn presets(&self) -> TierPresets {
@@ -146,6 +163,8 @@ pub(crate) fn cpu_time(wall: Millis, cpus: Cpus) -> Millis {
     Millis((wall.0.saturating_mul(u64::from(cpus.0)) / 1000).max(1))
 }
 
+const HOUR: u64 = 3600;
+
 fn server() -> (Limits, Limits) {
     let defaults = Limits {
         wall_ms: Millis::secs(60),
@@ -159,6 +178,11 @@ fn server() -> (Limits, Limits) {
         stderr_bytes: Bytes::mib(1),
         artifacts_bytes: Bytes::mib(50),
         open_files: Count(1024),
+        gpus: Count(0),
+        tpus: Count(0),
+        egress_bytes: Bytes::mib(256),
+        egress_connections: Count(2_000),
+        network_ms: Millis::secs(HOUR),
     };
     let ceilings = Limits {
         wall_ms: Millis::secs(300),
@@ -172,12 +196,16 @@ fn server() -> (Limits, Limits) {
         stderr_bytes: Bytes::mib(10),
         artifacts_bytes: Bytes::mib(200),
         open_files: Count(65_536),
+        gpus: Count(0),
+        tpus: Count(0),
+        egress_bytes: Bytes::mib(1 << 10),
+        egress_connections: Count(10_000),
+        network_ms: Millis::secs(24 * HOUR),
     };
     (defaults, ceilings)
 }
 
 fn local(host: HostFacts) -> (Limits, Limits) {
-    const HOUR: u64 = 3600;
     // Whole mebibytes, so that the number reads well. A host that reports next to nothing has
     // been misread, and still gets something usable.
     let mebibytes = (host.memory_bytes >> 20).clamp(64, 64 << 20);
@@ -194,6 +222,11 @@ fn local(host: HostFacts) -> (Limits, Limits) {
         stderr_bytes: Bytes::mib(10),
         artifacts_bytes: Bytes::mib(1 << 10),
         open_files: Count(4096),
+        gpus: Count(0),
+        tpus: Count(0),
+        egress_bytes: Bytes::mib(1 << 10),
+        egress_connections: Count(10_000),
+        network_ms: Millis::secs(24 * HOUR),
     };
     let ceilings = Limits {
         wall_ms: Millis::secs(7 * 24 * HOUR),
@@ -207,6 +240,11 @@ fn local(host: HostFacts) -> (Limits, Limits) {
         stderr_bytes: Bytes::mib(1 << 10),
         artifacts_bytes: Bytes::mib(64 << 10),
         open_files: Count(524_288),
+        gpus: Count(0),
+        tpus: Count(0),
+        egress_bytes: Bytes::mib(64 << 10),
+        egress_connections: Count(1_000_000),
+        network_ms: Millis::secs(24 * HOUR),
     };
     (defaults, ceilings)
 }
@@ -250,6 +288,11 @@ mod tests {
                 "stderr 1M 10M",
                 "artifacts 50M 200M",
                 "open_files 1024 65536",
+                "gpus 0 0",
+                "tpus 0 0",
+                "egress_bytes 256M 1G",
+                "egress_connections 2000 10000",
+                "network_time 1h 24h",
             ]
         );
     }

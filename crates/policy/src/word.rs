@@ -1,6 +1,9 @@
 //! The closed vocabularies of policy as the words that people write.
 
-use glovebox_model::{Access, BackendName, LimitsDemand, NetworkMode, SecurityMode, Tier};
+use glovebox_model::{
+    Access, ApprovalMode, BackendName, Guarantee, Lifetime, LimitsDemand, NetworkMode, Permit,
+    Pull, SecurityMode, Tier,
+};
 
 pub(crate) trait Word: Copy + Sized + 'static {
     const ALL: &'static [Self];
@@ -17,6 +20,20 @@ pub(crate) trait Word: Copy + Sized + 'static {
 
 impl Word for Tier {
     const ALL: &'static [Self] = &Tier::ALL;
+    fn word(self) -> &'static str {
+        self.as_str()
+    }
+}
+
+impl Word for ApprovalMode {
+    const ALL: &'static [Self] = &ApprovalMode::ALL;
+    fn word(self) -> &'static str {
+        self.as_str()
+    }
+}
+
+impl Word for Permit {
+    const ALL: &'static [Self] = &Permit::ALL;
     fn word(self) -> &'static str {
         self.as_str()
     }
@@ -61,9 +78,33 @@ impl Word for LimitsDemand {
 }
 
 impl Word for BackendName {
-    const ALL: &'static [Self] = &[Self::Native];
+    const ALL: &'static [Self] = &BackendName::ALL;
     fn word(self) -> &'static str {
         self.as_str()
+    }
+}
+
+impl Word for Guarantee {
+    const ALL: &'static [Self] = &Guarantee::ALL;
+    fn word(self) -> &'static str {
+        self.as_str()
+    }
+}
+
+impl Word for Lifetime {
+    const ALL: &'static [Self] = &Lifetime::ALL;
+    fn word(self) -> &'static str {
+        self.as_str()
+    }
+}
+
+impl Word for Pull {
+    const ALL: &'static [Self] = &[Self::Never, Self::Missing];
+    fn word(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Missing => "missing",
+        }
     }
 }
 
@@ -82,10 +123,15 @@ mod tests {
     #[test]
     fn the_words_of_the_configuration_are_the_words_of_the_api() {
         round::<Tier>();
+        round::<ApprovalMode>();
+        round::<Permit>();
         round::<NetworkMode>();
         round::<Access>();
         round::<SecurityMode>();
         round::<LimitsDemand>();
         round::<BackendName>();
+        round::<Guarantee>();
+        round::<Lifetime>();
+        round::<Pull>();
     }
 }

@@ -1,10 +1,15 @@
 //! What every handler can reach.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use glovebox_capture::Secrets;
 use glovebox_engine::Dispatcher;
-use glovebox_model::{Code, Error, Result, Stage};
+use glovebox_model::{Code, Error, Result, SpaceId, Stage};
+use glovebox_skill::Catalogue;
+use glovebox_snapshot::{Progress, Watch};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
@@ -14,11 +19,21 @@ use crate::doors::Hosts;
 use crate::failure::{Answer, Failure};
 use crate::metrics::Metrics;
 use crate::options::Times;
-use crate::readers::Readers;
+use crate::places::Places;
+use crate::watches::Watches;
 
 /// Work that waits for the disk at one time. What must answer even then (health, cancel, reading)
 /// does not stand in this line.
 const SUBMISSIONS: usize = 64;
+/// Sandboxes that are made, taken down or looked at outside of an exec at one time. Each may take
+/// seconds, so they have a line of their own.
+const CARE: usize = 16;
+/// Whole workspaces that are read or written at one time: snapshots, restores, archives.
+const HAULS: usize = 8;
+/// Of one space at one time.
+const READERS: usize = 4;
+const ARCHIVES: usize = 4;
+const LISTENERS: usize = 16;
 
 const PULSE: Duration = Duration::from_secs(1);
 /// A store that takes longer is not well: whoever asks if we are ready does not wait for it.
@@ -34,9 +49,16 @@ struct Parts {
     hosts: Hosts,
     metrics: Arc<Metrics>,
     room: Room,
-    readers: Readers,
+    readers: Places,
+    archives: Places,
+    listeners: Places,
+    watches: Watches,
     times: Times,
+    elicits: bool,
+    skills: Arc<Catalogue>,
     submissions: Semaphore,
+    care: Arc<Semaphore>,
+    hauls: Arc<Semaphore>,
     pulse: tokio::sync::Mutex<Pulse>,
 }
 
@@ -56,16 +78,42 @@ impl App {
         hosts: Hosts,
         metrics: Arc<Metrics>,
         times: Times,
+        elicits: bool,
     ) -> Self {
+        let skills = dispatcher.skill_settings();
+        let skills = Catalogue::new(glovebox_skill::Settings {
+            dir: skills.dir.clone(),
+            shipped: skills.shipped,
+            pin: skills.pin.clone(),
+        });
         Self(Arc::new(Parts {
+            skills: Arc::new(skills),
             dispatcher,
             auth,
             hosts,
             metrics,
             room: Room::new(),
-            readers: Readers::default(),
+            readers: Places::new(
+                READERS,
+                "the ledger of this space is read",
+                "wait for an export or a verification to end",
+            ),
+            archives: Places::new(
+                ARCHIVES,
+                "archives of this space are on their way",
+                "wait for one of them to end",
+            ),
+            listeners: Places::new(
+                LISTENERS,
+                "approvals of this space are listened to",
+                "close one of the connections",
+            ),
+            watches: Watches::default(),
             times,
+            elicits,
             submissions: Semaphore::new(SUBMISSIONS),
+            care: Arc::new(Semaphore::new(CARE)),
+            hauls: Arc::new(Semaphore::new(HAULS)),
             pulse: tokio::sync::Mutex::default(),
         }))
     }
@@ -86,12 +134,36 @@ impl App {
         &self.0.room
     }
 
-    pub(crate) fn readers(&self) -> &Readers {
+    /// Who reads a whole ledger.
+    pub(crate) fn readers(&self) -> &Places {
         &self.0.readers
+    }
+
+    /// Who is sent an archive.
+    pub(crate) fn archives(&self) -> &Places {
+        &self.0.archives
+    }
+
+    /// Who is told of approvals as they come.
+    pub(crate) fn listeners(&self) -> &Places {
+        &self.0.listeners
+    }
+
+    pub(crate) fn watches(&self) -> &Watches {
+        &self.0.watches
     }
 
     pub(crate) fn times(&self) -> Times {
         self.0.times
+    }
+
+    /// Whether an answer that an agent's host brings counts as a person's.
+    pub(crate) fn elicits(&self) -> bool {
+        self.0.elicits
+    }
+
+    pub(crate) fn skills(&self) -> &Arc<Catalogue> {
+        &self.0.skills
     }
 
     /// Only for what never touches the disk; everything else goes through [`App::ask`].
@@ -119,6 +191,17 @@ impl App {
                 Err(Failure::internal())
             }
         }
+    }
+
+    /// What must not be in any answer to this space. Known without asking the store, but the first
+    /// time.
+    pub(crate) async fn secrets_of(&self, space: &SpaceId) -> Answer<Arc<Secrets>> {
+        if let Some(known) = self.0.dispatcher.known_masks(space) {
+            return Ok(known);
+        }
+        let space = space.clone();
+        let read = self.ask("masks", move |dispatcher| dispatcher.masks(&space));
+        read.await
     }
 
     /// Whether the store can be written. Everybody may ask, so it is found out once a second.
@@ -150,14 +233,76 @@ impl App {
         &self,
         work: impl FnOnce(&Arc<Dispatcher>) -> Result<T> + Send + 'static,
     ) -> Answer<T> {
-        let place = self.0.submissions.acquire().await;
-        let _place = place.map_err(|_| {
-            Error::new(
-                Code::ShuttingDown,
-                Stage::Admit,
-                "the server is shutting down",
-            )
-        })?;
+        let _place = self.0.submissions.acquire().await.map_err(|_| closing())?;
         self.ask("submit", work).await
     }
+
+    /// The same for what is done with sandboxes and backends beside execs.
+    pub(crate) async fn care<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        work: impl FnOnce(&Arc<Dispatcher>) -> Result<T> + Send + 'static,
+    ) -> Answer<T> {
+        let line = Arc::clone(&self.0.care);
+        let place = line.acquire_owned().await.map_err(|_| closing())?;
+        // The work goes on when the client goes away, and keeps its place until it is done.
+        self.ask(what, move |dispatcher| {
+            let _place = place;
+            work(dispatcher)
+        })
+        .await
+    }
+
+    /// The same for what goes through a whole workspace, and is given up when nobody waits for it
+    /// any more.
+    pub(crate) async fn haul<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        work: impl FnOnce(&Arc<Dispatcher>, &mut dyn Watch) -> Result<T> + Send + 'static,
+    ) -> Answer<T> {
+        let line = Arc::clone(&self.0.hauls);
+        let place = line.acquire_owned().await.map_err(|_| closing())?;
+        let (waiting, wanted) = Wanted::new();
+        let done = self.ask(what, move |dispatcher| {
+            let _place = place;
+            let mut watch = |_: Progress| wanted.go_on();
+            work(dispatcher, &mut watch)
+        });
+        let done = done.await;
+        drop(waiting);
+        done
+    }
+}
+
+/// Held by whoever waits for something; dropped with the request when the client goes away.
+struct Waiting(Arc<AtomicBool>);
+
+struct Wanted(Arc<AtomicBool>);
+
+impl Wanted {
+    fn new() -> (Waiting, Self) {
+        let gone = Arc::new(AtomicBool::new(false));
+        (Waiting(Arc::clone(&gone)), Self(gone))
+    }
+
+    fn go_on(&self) -> ControlFlow<()> {
+        match self.0.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn closing() -> Error {
+    Error::new(
+        Code::ShuttingDown,
+        Stage::Admit,
+        "the server is shutting down",
+    )
 }

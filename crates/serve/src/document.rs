@@ -34,7 +34,14 @@ same request is done once and answered the same for 24 hours; with another reque
 60 s. `wait` lasts at most 10 minutes, then the answer is 202. Events can be read until 24 hours \
 after the end.\n\n\
 **Roles.** `x-scope` is what a token needs for an operation, `any` stands for any valid token; \
-`x-operator` marks those that are for an admin of the space `local` alone.";
+`x-operator` marks those that are for an admin of the space `local` alone; its auditor may read \
+`/v1/pool` and `/v1/backends` too.\n\n\
+**Sandboxes.** An exec has a fresh sandbox unless it asks for a kept one, by `sandbox` in its \
+request. A token that is bound to an agent has that agent's and those that all share.\n\n\
+**Approvals.** An exec that people must agree to waits as `awaiting_approval` and goes on by itself \
+once they have; who asked cannot answer, and an agent never does. `GET /v1/approvals/ws` is a \
+WebSocket: the token in `Authorization`, or as the protocol `bearer.TOKEN` beside `glovebox.v1`. It \
+says `Confirmation` and takes `ConfirmationAnswer`, of at most 1 MiB.";
 
 fn complete(mut document: Value) -> Value {
     document["openapi"] = json!("3.1.0");
@@ -103,7 +110,7 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value) {
     if secured {
         operation["security"] = json!([{"bearer": []}]);
         operation["x-scope"] = json!(scope(path, mutating));
-        operation["x-operator"] = json!(matches!(path, "/metrics" | "/v1/settings"));
+        operation["x-operator"] = json!(is_operators(path));
     }
     if mutating {
         let key = json!({
@@ -151,32 +158,82 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value) {
     }
     add(401, secured);
     add(429, secured);
-    add(404, path.contains('{'));
+    // An exec may name a sandbox, a grant names a secret.
+    let names = path.ends_with("/execs") || path == "/v1/secret-grants";
+    add(404, path.contains('{') || (has_body && names));
     add(408, mutating);
-    add(409, mutating);
-    add(413, mutating);
+    add(
+        409,
+        mutating || path.starts_with("/v1/workspaces/{project}/") || path == "/v1/skills/{id}",
+    );
+    add(
+        413,
+        mutating || path.starts_with("/v1/workspaces/{project}/"),
+    );
     add(415, has_body);
     add(507, mutating);
-    add(410, path.ends_with("/events"));
+    let conditional = path.ends_with("/files/{*path}");
+    add(412, conditional && method == "put");
+    add(416, conditional && method == "get");
+    // Events and approvals have their time, and an exec that waits for one ends with it.
+    add(
+        410,
+        path.ends_with("/events")
+            || path.ends_with("/reply")
+            || (has_body && (path.ends_with("/execs") || path.ends_with("/invoke"))),
+    );
+}
+
+/// What is of the whole server, and not of one space.
+fn is_operators(path: &str) -> bool {
+    matches!(
+        path,
+        "/metrics"
+            | "/v1/settings"
+            | "/v1/policy/replay"
+            | "/v1/pool"
+            | "/v1/backends"
+            | "/v1/sandboxes/prune"
+            | "/v1/snapshots/collect"
+            | "/v1/snapshots/verify"
+            | "/v1/webhooks"
+            | "/v1/webhooks/deliveries"
+            | "/v1/webhooks/{name}/test"
+    )
 }
 
 /// What a token needs for this route. One that is not known here is described by null, which no
 /// client and no test takes for an answer.
 fn scope(path: &str, mutating: bool) -> Option<&'static str> {
     use Scope::{
-        AuditRead, ExecsRead, ExecsWrite, FilesRead, FilesWrite, MetricsRead, PolicyRead,
-        SettingsRead, SettingsWrite, TokensRead, TokensWrite,
+        ApprovalsRead, ApprovalsWrite, AuditRead, ExecsRead, ExecsWrite, FilesRead, FilesWrite,
+        MetricsRead, PolicyRead, Retrieve, SecretsRead, SecretsWrite, SettingsRead, SettingsWrite,
+        TokensRead, TokensWrite,
     };
     let resource = path.trim_start_matches("/v1/").trim_start_matches('/');
+    let ends = |with: &[&str]| with.iter().any(|end| path.ends_with(end));
     let (reading, writing) = match resource.split('/').next().unwrap_or_default() {
         "whoami" => return Some("any"),
         "sandbox" if path == "/sandbox/health" => return Some("any"),
-        "sandbox" | "execs" => (ExecsRead, ExecsWrite),
-        "workspaces" => (FilesRead, FilesWrite),
-        "policy" => (PolicyRead, PolicyRead),
+        "sandboxes" if path == "/v1/sandboxes/explain" => (PolicyRead, PolicyRead),
+        // What an exec wrote are files, and so is what becomes of them.
+        "execs" if ends(&["/changes", "/effects", "/keep", "/apply", "/discard"]) => {
+            (FilesRead, FilesWrite)
+        }
+        "sandbox" | "sandboxes" | "execs" | "skills" => (ExecsRead, ExecsWrite),
+        "pool" | "backends" => (AuditRead, AuditRead),
+        // What is looked for is in the body, and nothing is changed.
+        "workspaces" if ends(&["/search", "/glob"]) => (FilesRead, FilesRead),
+        "workspaces" | "snapshots" => (FilesRead, FilesWrite),
+        "policy" | "tools" => (PolicyRead, PolicyRead),
+        "approvals" | "grants" => (ApprovalsRead, ApprovalsWrite),
+        "secrets" => (SecretsRead, SecretsWrite),
+        // Granting one is an answer to whoever would ask.
+        "secret-grants" => (SecretsRead, ApprovalsWrite),
         "audit" => (AuditRead, AuditRead),
         "metrics" => (MetricsRead, MetricsRead),
-        "settings" => (SettingsRead, SettingsWrite),
+        "retrieve" => (Retrieve, Retrieve),
+        "settings" | "webhooks" => (SettingsRead, SettingsWrite),
         "tokens" => (TokensRead, TokensWrite),
         _ => return None,
     };
@@ -217,8 +274,10 @@ fn name(status: u16) -> &'static str {
         408 => "TooSlow",
         409 => "Conflict",
         410 => "Expired",
+        412 => "NotAsExpected",
         413 => "TooLarge",
         415 => "UnsupportedMediaType",
+        416 => "OutOfRange",
         429 => "TooMany",
         503 => "Unavailable",
         507 => "DiskFull",
@@ -238,18 +297,24 @@ fn responses() -> Value {
         (408, "The body came too slowly."),
         (
             409,
-            "It clashes with what is there, or with an earlier request of the same key.",
+            "It clashes with what is there, or with an earlier request of the same key; or it \
+             asks for what this server's host does not have.",
         ),
         (410, "It was kept for its time and is gone."),
-        (413, "The body is too large."),
+        (412, "It is not what the request expects to be there."),
+        (
+            413,
+            "The body is too large, or what is asked for is more than one answer may hold.",
+        ),
         (415, "The body is of another kind."),
+        (416, "The range begins behind the end."),
         (429, "Too many at once, or a budget is used up."),
         (500, "The server failed; its log has the request's id."),
         (
             503,
             "Not now: busy, starting, stopping, or without its store.",
         ),
-        (507, "The disk is full."),
+        (507, "The disk, or the workspace's quota, is full."),
     ];
     let mut responses = Map::new();
     for (status, description) in all {
@@ -261,6 +326,9 @@ fn responses() -> Value {
             headers["Retry-After"] = json!({
                 "description": "Seconds.", "schema": {"type": "integer", "minimum": 1},
             });
+        }
+        if status == 416 {
+            headers["Content-Range"] = json!({"schema": {"type": "string"}});
         }
         if status == 401 {
             headers["WWW-Authenticate"] = json!({"schema": {"type": "string"}});

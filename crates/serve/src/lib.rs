@@ -33,19 +33,26 @@ mod document;
 mod doors;
 mod failure;
 mod held;
+mod inside;
 mod listen;
+mod mask;
+mod mcp;
 mod metrics;
 mod once;
 mod options;
-mod readers;
+mod places;
 mod routes;
 mod server;
+mod stock;
 mod trace;
 #[cfg(feature = "otel")]
 mod traceparent;
+mod watches;
 mod wire;
 
 pub use auth::{Issued, TokenKey, bootstrap};
 pub use document::openapi_json;
+pub use inside::{Inside, LocalAgent, Who};
 pub use options::{Options, Times, TlsFiles};
 pub use server::{Listening, Stop, Summary, run};
+pub use wire::answer;

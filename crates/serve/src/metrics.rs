@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use glovebox_engine::PoolStats;
+use glovebox_model::Sandbox;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -12,6 +14,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+
+use crate::stock::Stock;
 
 /// From a millisecond to ten minutes.
 const SECONDS: [f64; 17] = [
@@ -63,6 +67,7 @@ pub(crate) struct Metrics {
     running: Gauge<u64, AtomicU64>,
     queued: Gauge<u64, AtomicU64>,
     limit: Gauge<u64, AtomicU64>,
+    stock: Stock,
 }
 
 impl Metrics {
@@ -109,6 +114,8 @@ impl Metrics {
         );
         let limit = Gauge::default();
         registry.register("execs_limit", "Execs that may run at once", limit.clone());
+        let stock = Stock::default();
+        registry.register_collector(Box::new(stock.clone()));
         Self {
             registry,
             requests,
@@ -122,6 +129,7 @@ impl Metrics {
             running,
             queued,
             limit,
+            stock,
         }
     }
 
@@ -182,6 +190,10 @@ impl Metrics {
         self.running.set(running);
         self.queued.set(queued);
         self.limit.set(limit);
+    }
+
+    pub(crate) fn stock(&self, pool: &PoolStats, kept: &[Sandbox]) {
+        self.stock.tell(pool, kept);
     }
 
     pub(crate) fn text(&self) -> String {

@@ -10,6 +10,7 @@ use glovebox_engine::{Dispatcher, Drained};
 use glovebox_model::{Code, Error, Result, Stage};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, Semaphore, watch};
+use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::auth::{Authenticator, TokenKey};
@@ -102,6 +103,7 @@ async fn serve(
     let tls = options.tls.as_ref().map(acceptor).transpose()?;
     let key = TokenKey::load_or_create(&options.keys)?;
     let (listener, address) = bind_tcp(&options.listen)?;
+    ensure_answerable(&dispatcher, address)?;
     let mut listeners = vec![Listener::Tcp(listener, tls.clone())];
     let mut socket_file = None;
     if let Some(path) = &options.socket {
@@ -121,11 +123,15 @@ async fn serve(
         Hosts::new(Some(address), &options.allow_hosts, tls.is_some()),
         Arc::clone(&metrics),
         options.times,
+        // Whose host it is that asks, a server cannot know.
+        dispatcher.elicitation().unwrap_or(false),
     );
+    let hush = CancellationToken::new();
+    let mcp = crate::mcp::router(&app, hush.clone())?;
     let (close, closing) = watch::channel(false);
     let places = Arc::new(Semaphore::new(options.connections));
     let hall = Hall {
-        router: routes::router(app),
+        router: routes::router(app, mcp),
         times: options.times,
         places: Arc::clone(&places),
         metrics,
@@ -155,6 +161,8 @@ async fn serve(
     let drained = drained
         .await
         .map_err(|error| cannot("close").caused_by(error))??;
+    // Nothing is left that a host could be told of.
+    hush.cancel();
     // Nobody is left to hear it when all are gone.
     let _ = close.send(true);
     let all = u32::try_from(options.connections).unwrap_or(u32::MAX);
@@ -172,6 +180,20 @@ async fn serve(
     Ok(Summary { drained })
 }
 
+/// Approvals that answer themselves are for the machine of whoever develops.
+fn ensure_answerable(dispatcher: &Dispatcher, address: SocketAddr) -> Result<()> {
+    if !dispatcher.approves_by_itself() || address.ip().to_canonical().is_loopback() {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::InvalidConfig,
+        Stage::Open,
+        format!("`{address}` can be reached from other machines, and approvals are automatic"),
+    )
+    .hint("take `auto = true` out of `[approvals]`, so that people are asked")
+    .hint("or listen on `127.0.0.1`, for development"))
+}
+
 /// Until the server is cut off from its database: it can do nothing more, and whoever looks after it
 /// should start it anew.
 async fn fenced(dispatcher: &Dispatcher) {
@@ -180,7 +202,7 @@ async fn fenced(dispatcher: &Dispatcher) {
     }
 }
 
-fn count_ends(dispatcher: &Dispatcher, metrics: &Arc<Metrics>) {
+pub(crate) fn count_ends(dispatcher: &Dispatcher, metrics: &Arc<Metrics>) {
     let metrics = Arc::clone(metrics);
     dispatcher.on_end(move |exec, waited| {
         let backend = exec.backend.map_or("none", |backend| backend.as_str());

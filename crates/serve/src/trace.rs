@@ -10,12 +10,14 @@ use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt;
+use glovebox_model::SpaceId;
 use tracing::Instrument;
 
 use crate::app::App;
-use crate::auth::Identity;
+use crate::auth::{Given, Identity};
 use crate::failure::Failure;
 use crate::listen::Peer;
+use crate::mask;
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -42,6 +44,17 @@ pub(crate) async fn follow(State(app): State<App>, request: Request, next: Next)
         if let Some(allow) = headers.get(header::ALLOW) {
             response.headers_mut().insert(header::ALLOW, allow.clone());
         }
+    }
+    if let Some(who) = &who {
+        response = match app.secrets_of(&who.space).await {
+            Ok(secrets) => mask::masked(response, &secrets),
+            // A key is missing: nothing is run in this space, and what was written down is masked
+            // already. Whoever mends it must see what is there.
+            Err(failure) => {
+                tracing::warn!(request_id = %id, error = %failure.0, "secrets cannot be looked for");
+                response
+            }
+        };
     }
     finish(&mut response, &id);
     let took = began.elapsed();
@@ -88,11 +101,11 @@ fn known(method: &Method) -> &'static str {
     }
 }
 
-/// For the log alone.
+/// For the log, and for what must not be in the answer.
 #[derive(Debug, Clone)]
 struct Who {
     token: String,
-    space: String,
+    space: SpaceId,
 }
 
 /// Finds out who calls, for the handlers and for the log. Whether it matters is the handler's to
@@ -103,17 +116,26 @@ pub(crate) async fn identify(State(app): State<App>, mut request: Request, next:
         .get::<Peer>()
         .copied()
         .unwrap_or(Peer::Owner);
-    let open = request
-        .extensions()
-        .get::<MatchedPath>()
-        .is_none_or(|path| crate::routes::is_open(path.as_str()));
-    if open {
+    let path = request.extensions().get::<MatchedPath>();
+    let path = path.map(MatchedPath::as_str);
+    if path.is_none_or(crate::routes::is_open) {
         return next.run(request).await;
     }
-    let known = app.auth().identify(&app, request.headers(), peer).await;
+    let websocket = path.is_some_and(crate::routes::is_websocket);
+    // Put there by this process alone: extensions are never read from a connection.
+    let known = match request.extensions_mut().remove::<Identity>() {
+        Some(Identity(known)) => known,
+        None => {
+            let given = match websocket {
+                true => Given::by_header_or_protocol(request.headers()),
+                false => Given::by_header(request.headers()),
+            };
+            app.auth().identify(&app, given, peer).await
+        }
+    };
     let who = known.as_ref().ok().map(|caller| Who {
         token: caller.token().token_id.to_string(),
-        space: caller.space().to_string(),
+        space: caller.space().clone(),
     });
     request.extensions_mut().insert(Identity(known));
     let mut response = next.run(request).await;

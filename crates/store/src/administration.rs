@@ -26,7 +26,19 @@ impl Store {
         by: Option<&Actor>,
         details: Value,
     ) -> Result<ReceiptRef> {
-        let draft = administered(space, event, by, None, details)?;
+        self.note_about(space, event, by, Vec::new(), details)
+    }
+
+    /// As [`Store::note`], to be found by these tags as well.
+    pub fn note_about(
+        &self,
+        space: &SpaceId,
+        event: &str,
+        by: Option<&Actor>,
+        about: Vec<String>,
+        details: Value,
+    ) -> Result<ReceiptRef> {
+        let draft = administered_about(space, event, by, None, about, details)?;
         self.write(move |chains| Ok(chains.append(draft)?.receipt()))
     }
 }
@@ -39,12 +51,25 @@ pub(crate) fn administered(
     token: Option<&TokenId>,
     details: Value,
 ) -> Result<Draft> {
+    administered_about(space, event, by, token, Vec::new(), details)
+}
+
+/// As [`administered`], to be found by these tags as well.
+pub(crate) fn administered_about(
+    space: &SpaceId,
+    event: &str,
+    by: Option<&Actor>,
+    token: Option<&TokenId>,
+    about: Vec<String>,
+    details: Value,
+) -> Result<Draft> {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'.';
     if event.is_empty() || event.len() > 64 || !event.bytes().all(plain) {
         return Err(internal(format!("`{}` is no event", event.escape_debug())));
     }
     let by_token = by.and_then(|actor| actor.token_id.as_ref());
-    let mut tags = vec![format!("event:{event}")];
+    let mut tags = about;
+    tags.push(format!("event:{event}"));
     tags.extend(token.map(|id| format!("token:{id}")));
     tags.extend(by_token.map(|id| format!("by:{id}")));
     tags.sort();

@@ -1,7 +1,9 @@
 //! Letting a request in: its key, its budget, its row and its entry in one transaction.
 
-use glovebox_model::{Exec, ExecId, Result, Stage, Status};
+use glovebox_model::{Approval, Exec, ExecId, Result, Stage, Status};
 
+use crate::approval_rows;
+use crate::awaiting::ensure_about;
 use crate::budget::{self, BudgetTerms, Used};
 use crate::failure::{at, internal};
 use crate::request_keys::{self, RequestKey};
@@ -15,7 +17,7 @@ use crate::{leases, summary};
 pub struct Terms<'a> {
     pub key: Option<&'a RequestKey>,
     pub budget: Option<BudgetTerms<'a>>,
-    /// What is needed to run a queued exec later, maybe by another server.
+    /// What is needed to run an exec later that waits, maybe by another server.
     pub sealed_call: Option<&'a [u8]>,
 }
 
@@ -29,16 +31,39 @@ pub enum Admitted {
 impl Store {
     /// Writes the row and the `planned` entry, durably and together, when the terms allow it.
     pub fn admit(&self, owner: &str, record: &Exec, terms: Terms<'_>) -> Result<Admitted> {
+        self.admit_or_ask(owner, record, terms, None)
+    }
+
+    pub(crate) fn admit_or_ask(
+        &self,
+        owner: &str,
+        record: &Exec,
+        terms: Terms<'_>,
+        approval: Option<&Approval>,
+    ) -> Result<Admitted> {
+        let space = &record.ids.space_id;
         let record = bare(record.clone());
         let admit = || {
+            let record = self.masked(space, record)?;
+            let approval = approval.cloned();
+            let approval = approval.map(|it| self.masked(space, it)).transpose()?;
             if record.status.is_final() {
                 return Err(internal(format!(
                     "an exec cannot be opened as `{}`",
                     record.status
                 )));
             }
-            if terms.sealed_call.is_some() && record.status != Status::Queued {
-                return Err(internal("only the call of a queued exec is kept"));
+            if approval.is_some() != (record.status == Status::AwaitingApproval) {
+                return Err(internal(
+                    "an exec waits for people whom nobody asks, or asks and goes on",
+                ));
+            }
+            if let Some(approval) = &approval {
+                ensure_about(approval, &record)?;
+            }
+            let waits = matches!(record.status, Status::Queued | Status::AwaitingApproval);
+            if terms.sealed_call.is_some() && !waits {
+                return Err(internal("only the call of an exec that waits is kept"));
             }
             let stored = StoredRecord::new(&record)?;
             let draft = summary::planned(owner, &record, &stored);
@@ -70,6 +95,9 @@ impl Store {
                 }
                 if let Some(call) = &sealed_call {
                     rows::keep_call(session, &id, call)?;
+                }
+                if let Some(approval) = &approval {
+                    approval_rows::insert(chains, approval)?;
                 }
                 Ok(Admitted::Opened(Opened::new(id, owner)))
             })

@@ -2,7 +2,8 @@
 
 use glovebox_model::{ExecId, Result, SpaceId};
 
-use crate::failure::{Doing, tampered};
+use crate::failure::Doing;
+use crate::rows::parse_ids;
 use crate::sql::values;
 use crate::store::Store;
 
@@ -36,10 +37,6 @@ impl Store {
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )
         })?;
-        let parse = |(space, id): (String, String)| {
-            let parsed = space.parse().ok().zip(id.parse().ok());
-            parsed.ok_or_else(|| tampered("an asked cancellation names no valid exec"))
-        };
-        asked.into_iter().map(parse).collect()
+        parse_ids(asked)
     }
 }

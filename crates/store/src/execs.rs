@@ -1,5 +1,7 @@
 //! Finding execs.
 
+use std::collections::HashSet;
+
 use glovebox_model::{
     ClientId, Code, Error, Exec, ExecId, ProjectId, Result, SpaceId, Stage, Status,
 };
@@ -7,7 +9,7 @@ use glovebox_model::{
 use crate::failure::{Doing, tampered};
 use crate::leases::NOBODY;
 use crate::page::{Page, bad_cursor, page_size, sql_limit};
-use crate::rows::{COLUMNS, read_row};
+use crate::rows::{COLUMNS, parse_ids, read_row};
 use crate::sql::{Session, Value, values};
 use crate::state_dir::StateDir;
 use crate::store::Store;
@@ -156,7 +158,20 @@ impl Store {
         }
     }
 
-    /// Owners that left execs open and gave up their identity, or whose file did not survive a
+    /// The execs of a space that have not ended, whoever has them.
+    pub fn open_anywhere(&self, space: &SpaceId) -> Result<HashSet<ExecId>> {
+        let open = self.ask("look for open execs", |session| {
+            session.rows(
+                "SELECT space_id, exec_id FROM sandbox_execs WHERE closed_seq IS NULL",
+                &[],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+        })?;
+        let open = parse_ids(open)?.into_iter();
+        Ok(open.filter(|it| it.0 == *space).map(|it| it.1).collect())
+    }
+
+    /// Owners that left execs open or sandboxes standing and gave up their identity, or whose file did not survive a
     /// power cut: what [`dead_owners`](crate::dead_owners) cannot see. Ready for
     /// [`Store::recover`].
     pub fn stray_owners(&self, state: &StateDir) -> Result<Vec<String>> {
@@ -165,7 +180,8 @@ impl Store {
         }
         let mut owners: Vec<String> = self.ask("look for open execs", |session| {
             session.rows(
-                "SELECT DISTINCT owner_id FROM sandbox_execs WHERE closed_seq IS NULL",
+                "SELECT owner_id FROM sandbox_execs WHERE closed_seq IS NULL
+                 UNION SELECT owner_id FROM sandboxes WHERE owner_id IS NOT NULL",
                 &[],
                 |row| row.get(0),
             )

@@ -1,10 +1,9 @@
 //! Group commit: whoever comes while a commit is under way waits, and the first of those who
 //! waited commits for all of them. There is no thread behind it, so one caller alone pays nothing.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::iter;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use crate::failure::locked;
 
@@ -13,61 +12,95 @@ const BATCH_MOST: usize = 256;
 
 pub(crate) struct Group<J, R> {
     state: Mutex<State<J, R>>,
-    changed: Condvar,
 }
 
 struct State<J, R> {
-    next_ticket: u64,
-    waiting: Vec<(u64, J)>,
-    /// `None`: the one who committed did not come to an end.
-    done: HashMap<u64, Option<R>>,
+    waiting: Vec<(Arc<Ticket<R>>, J)>,
+    /// Somebody commits, or was told to.
     led: bool,
+}
+
+/// One job's place. Each has a bell of its own: a commit wakes those whose jobs were in it, and one
+/// more to lead the next, and nobody else.
+struct Ticket<R> {
+    fate: Mutex<Fate<R>>,
+    changed: Condvar,
+}
+
+enum Fate<R> {
+    Waits,
+    Leads,
+    /// `None`: the one who committed did not come to an end.
+    Done(Option<R>),
+}
+
+impl<R> Ticket<R> {
+    fn tell(&self, fate: Fate<R>) {
+        *locked(&self.fate) = fate;
+        self.changed.notify_one();
+    }
+
+    /// `Err`: it is this one's turn to lead.
+    fn wait(&self) -> Result<Option<R>, ()> {
+        let mut fate = locked(&self.fate);
+        loop {
+            match std::mem::replace(&mut *fate, Fate::Waits) {
+                Fate::Done(result) => return Ok(result),
+                Fate::Leads => return Err(()),
+                Fate::Waits => {
+                    let waited = self.changed.wait(fate);
+                    fate = waited.unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
+    }
 }
 
 impl<J, R> Group<J, R> {
     pub(crate) fn new() -> Self {
         Self {
             state: Mutex::new(State {
-                next_ticket: 0,
                 waiting: Vec::new(),
-                done: HashMap::new(),
                 led: false,
             }),
-            changed: Condvar::new(),
         }
     }
 
     /// Returns when the job was part of a commit. `commit` gives one result for each job, in
     /// order; `None` means that it panicked in another thread.
     pub(crate) fn submit(&self, job: J, mut commit: impl FnMut(Vec<J>) -> Vec<R>) -> Option<R> {
+        let own = Arc::new(Ticket {
+            fate: Mutex::new(Fate::Waits),
+            changed: Condvar::new(),
+        });
         let mut state = locked(&self.state);
-        let ticket = state.next_ticket;
-        state.next_ticket += 1;
-        state.waiting.push((ticket, job));
+        state.waiting.push((Arc::clone(&own), job));
+        let mut leads = !std::mem::replace(&mut state.led, true);
+        drop(state);
         loop {
-            if let Some(result) = state.done.remove(&ticket) {
-                return result;
+            if leads {
+                self.lead(&mut commit);
             }
-            if state.led {
-                state = self
-                    .changed
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
-                continue;
+            match own.wait() {
+                Ok(result) => return result,
+                Err(()) => leads = true,
             }
-            state.led = true;
-            let count = state.waiting.len().min(BATCH_MOST);
-            let (tickets, jobs) = state.waiting.drain(..count).unzip();
-            drop(state);
-            let mut lead = Lead {
-                group: self,
-                tickets,
-                results: Vec::new(),
-            };
-            lead.results = commit(jobs);
-            drop(lead);
-            state = locked(&self.state);
         }
+    }
+
+    /// One commit for those who wait, the first of them included; who leads is the first.
+    fn lead(&self, commit: &mut impl FnMut(Vec<J>) -> Vec<R>) {
+        let (tickets, jobs) = {
+            let mut state = locked(&self.state);
+            let count = state.waiting.len().min(BATCH_MOST);
+            state.waiting.drain(..count).unzip()
+        };
+        let mut lead = Lead {
+            group: self,
+            tickets,
+            results: Vec::new(),
+        };
+        lead.results = commit(jobs);
     }
 }
 
@@ -80,19 +113,24 @@ impl<J, R> fmt::Debug for Group<J, R> {
 /// Ends the leading in every case, so that a panic leaves nobody waiting.
 struct Lead<'g, J, R> {
     group: &'g Group<J, R>,
-    tickets: Vec<u64>,
+    tickets: Vec<Arc<Ticket<R>>>,
     results: Vec<R>,
 }
 
 impl<J, R> Drop for Lead<'_, J, R> {
     fn drop(&mut self) {
+        // The next may begin while those of this commit are woken.
         let mut state = locked(&self.group.state);
-        state.led = false;
+        match state.waiting.first() {
+            Some((next, _)) => next.tell(Fate::Leads),
+            None => state.led = false,
+        }
+        drop(state);
         let results = self.results.drain(..).map(Some);
         let results = results.chain(iter::repeat_with(|| None));
-        state.done.extend(self.tickets.drain(..).zip(results));
-        drop(state);
-        self.group.changed.notify_all();
+        for (ticket, result) in self.tickets.drain(..).zip(results) {
+            ticket.tell(Fate::Done(result));
+        }
     }
 }
 

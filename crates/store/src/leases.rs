@@ -8,6 +8,7 @@ use std::time::Duration;
 use glovebox_model::{Code, Error, Result, Stage};
 
 use crate::failure::Doing;
+use crate::registry;
 use crate::sql::{Session, values};
 use crate::store::Store;
 
@@ -119,16 +120,23 @@ impl Store {
         Ok(renewed == 1)
     }
 
-    /// Ends a lease. What the owner left open is then a stray's.
+    /// Ends a lease. What the owner left open is then a stray's, and the sandboxes that it had
+    /// standing are nobody's.
     pub fn retire(&self, owner: &str) -> Result<()> {
-        if !self.is_shared() {
+        // A process that kept nothing is not made to wait for others.
+        if !self.is_shared() && self.sandboxes_of_owner(owner)?.is_empty() {
             return Ok(());
         }
         let owner = owner.to_owned();
-        self.write(move |chains| remove(chains.session(), &owner))
+        self.write(move |chains| {
+            let session = chains.session();
+            registry::orphan(session, &owner)?;
+            remove(session, &owner)
+        })
     }
 
-    /// Owners whose lease ran out, or that have none and left execs open. SQLite: none.
+    /// Owners whose lease ran out, or that have none and left execs open or sandboxes standing.
+    /// SQLite: none.
     pub fn expired_owners(&self) -> Result<Vec<String>> {
         if !self.is_shared() {
             return Ok(Vec::new());
@@ -145,13 +153,15 @@ impl Store {
         Ok(owners)
     }
 
-    /// Owners of open execs that have no lease, not even one that ran out.
+    /// Owners of open execs, or of sandboxes, that have no lease, not even one that ran out.
     pub(crate) fn owners_without_lease(&self) -> Result<Vec<String>> {
         self.ask("look for open execs", |session| {
             session.rows(
-                "SELECT DISTINCT owner_id FROM sandbox_execs x
-                 WHERE closed_seq IS NULL AND owner_id <> ?1
-                 AND NOT EXISTS (SELECT 1 FROM owners o WHERE o.owner_id = x.owner_id)",
+                "SELECT owner_id FROM (
+                     SELECT owner_id FROM sandbox_execs
+                     WHERE closed_seq IS NULL AND owner_id <> ?1
+                     UNION SELECT owner_id FROM sandboxes WHERE owner_id IS NOT NULL) x
+                 WHERE NOT EXISTS (SELECT 1 FROM owners o WHERE o.owner_id = x.owner_id)",
                 values![NOBODY],
                 |row| row.get(0),
             )

@@ -5,24 +5,40 @@
 
 mod administration;
 mod admission;
+mod approval_rows;
+mod approvals;
+mod awaiting;
 mod budget;
 mod cancel;
 mod columns;
 mod execs;
 mod failure;
+mod grants;
 mod group;
 mod hex;
 mod leases;
 mod ledger;
+mod mask;
+mod memory;
+mod outbox;
+mod outbox_rows;
 mod owner;
 mod page;
 #[cfg(test)]
 mod plans;
 mod pool;
+mod registry;
 mod request_keys;
+mod retention;
+mod retrievals;
 mod rows;
+mod sandboxes;
 mod schema;
+mod secret_grants;
+mod secret_values;
+mod secrets;
 mod settings;
+mod settled;
 mod shared_schema;
 mod sql;
 mod stages;
@@ -30,20 +46,33 @@ mod state_dir;
 mod store;
 mod summary;
 mod tokens;
+mod verified_snapshots;
+#[cfg(test)]
+mod without_tags;
 
 pub use administration::Actor;
 pub use admission::{Admitted, Terms};
+pub use approvals::{ApprovalFilter, NewGrant};
 pub use budget::BudgetTerms;
 pub use execs::ExecFilter;
+pub use grants::GrantFilter;
 pub use leases::NOBODY;
 pub use ledger::{
-    Checkpoint, Entry, EntryFilter, Expectations, Export, ExportFormat, Kind, Problem,
-    Verification, parse_receipt, verify_export,
+    Checkpoint, Entry, EntryFilter, Expectations, Export, ExportFormat, Kind, Problem, Step,
+    Timeline, TimelineFilter, Verification, parse_receipt, verify_export,
 };
+pub use mask::Mask;
+pub use outbox::{Attempted, Claimed, DeliveryFilter, Subscription};
 pub use owner::{DeadOwner, Owner, dead_owners};
 pub use page::Page;
+pub use registry::Registered;
 pub use request_keys::{Once, RequestKey, StoredAnswer};
+pub use retention::{AgedEntry, Retention};
+pub use secret_grants::SecretGrantFilter;
+pub use secret_values::{SealedValue, ValuePlace};
+pub use secrets::SecretWrite;
 pub use stages::{Adopted, Opened, Refused, Unclosed};
 pub use state_dir::StateDir;
 pub use store::{PATIENCE, Store};
 pub use tokens::TokenFilter;
+pub use verified_snapshots::{SnapshotMark, VerifiedSnapshot};

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use glovebox_model::{Code, Error, Result, Stage};
 
 use crate::failure::{Doing, locked};
-use crate::sql::{Access, Server, Session, SqlResult, connect_sqlite};
+use crate::sql::{Access, Server, Session, SqlResult, Writing, connect_sqlite, empty_log};
 
 const IDLE_MOST: usize = 8;
 /// A PostgreSQL server has a hundred connections by default, for everybody.
@@ -19,7 +19,7 @@ const SHARED_MOST: usize = 16;
 
 #[derive(Debug)]
 pub(crate) enum Source {
-    File(PathBuf),
+    File(PathBuf, Writing),
     Server(Box<Server>),
 }
 
@@ -166,7 +166,7 @@ impl Pool {
     /// And whether it was opened just now.
     fn take(&self) -> Result<(Taken<'_>, bool)> {
         let most = match self.source {
-            Source::File(_) => usize::MAX,
+            Source::File(..) => usize::MAX,
             Source::Server(_) => SHARED_MOST,
         };
         let since = Instant::now();
@@ -201,7 +201,7 @@ impl Pool {
 
     fn connect(&self) -> Result<Session> {
         match &self.source {
-            Source::File(path) => connect_sqlite(path, self.patience)
+            Source::File(path, writing) => connect_sqlite(path, self.patience, *writing)
                 .map(Session::Sqlite)
                 .doing(&format!("open the database `{}`", path.display())),
             Source::Server(server) => server.connect(),
@@ -213,10 +213,13 @@ impl Drop for Pool {
     /// PostgreSQL's client waits while it says goodbye, which a thread of an async runtime must
     /// not do; and the store may be dropped on one.
     fn drop(&mut self) {
-        if matches!(self.source, Source::File(_)) {
+        let idle = std::mem::take(&mut locked(&self.state).idle);
+        if let Source::File(_, writing) = self.source {
+            if let (Writing::Much, Some(Session::Sqlite(connection))) = (writing, idle.first()) {
+                let _ = empty_log(connection);
+            }
             return;
         }
-        let idle = std::mem::take(&mut locked(&self.state).idle);
         let _ = thread::spawn(move || drop(idle)).join();
     }
 }

@@ -84,6 +84,28 @@ pub(crate) fn open_of(session: &Session, owner: &str) -> Result<Vec<Exec>> {
     rows.into_iter().map(ExecRow::into_exec).collect()
 }
 
+/// The ids of the same rows, without reading what they hold.
+pub(crate) fn open_ids(session: &Session, owner: &str) -> Result<Vec<(SpaceId, ExecId)>> {
+    let rows: Vec<(String, String)> = session
+        .rows(
+            "SELECT space_id, exec_id FROM sandbox_execs
+             WHERE owner_id = ?1 AND closed_seq IS NULL",
+            values![owner],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .doing("look for open execs")?;
+    parse_ids(rows)
+}
+
+/// Ids as they were read.
+pub(crate) fn parse_ids(rows: Vec<(String, String)>) -> Result<Vec<(SpaceId, ExecId)>> {
+    let parse = |(space, id): (String, String)| {
+        let parsed = space.parse().ok().zip(id.parse().ok());
+        parsed.ok_or_else(|| tampered("a row names no valid exec"))
+    };
+    rows.into_iter().map(parse).collect()
+}
+
 /// Refuses an exec id or client id that the space has already.
 pub(crate) fn ensure_new(session: &Session, record: &Exec) -> Result<()> {
     let space = record.ids.space_id.as_str();
@@ -268,6 +290,17 @@ pub(crate) fn keep_call(session: &Session, id: &(SpaceId, ExecId), call: &[u8]) 
         )
         .doing("keep the call")?;
     Ok(())
+}
+
+/// When there is another one.
+pub(crate) fn replace_call(
+    session: &Session,
+    id: &(SpaceId, ExecId),
+    call: Option<&[u8]>,
+) -> Result<()> {
+    let Some(call) = call else { return Ok(()) };
+    forget_call(session, id)?;
+    keep_call(session, id, call)
 }
 
 pub(crate) fn kept_call(session: &Session, id: &(SpaceId, ExecId)) -> Result<Option<Vec<u8>>> {

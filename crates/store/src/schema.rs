@@ -13,6 +13,11 @@ use crate::state_dir::StateDir;
 const STEPS: &[&str] = &[
     include_str!("../schema/sqlite/0001_execs_and_ledger.sql"),
     include_str!("../schema/sqlite/0002_server.sql"),
+    include_str!("../schema/sqlite/0003_sandboxes.sql"),
+    include_str!("../schema/sqlite/0004_index_in_batches.sql"),
+    include_str!("../schema/sqlite/0005_approvals.sql"),
+    include_str!("../schema/sqlite/0006_secrets.sql"),
+    include_str!("../schema/sqlite/0007_outbox.sql"),
 ];
 
 const LATEST: i64 = STEPS.len() as i64;

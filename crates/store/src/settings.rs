@@ -35,19 +35,19 @@ impl Store {
         parsed(self.ask("read the settings", find)?)
     }
 
-    /// Changes the settings: no other change comes in between, on any server. A change to what they
+    /// Changes the settings, given their version: no other change comes in between, on any server. A change to what they
     /// are already has no effect and no entry. The change is made while nobody else can write: it
     /// must be quick, and must not use the store.
     pub fn change_settings(
         &self,
         by: &Actor,
-        change: impl FnOnce(Settings) -> Result<Settings> + Send + 'static,
+        change: impl FnOnce(Settings, u64) -> Result<Settings> + Send + 'static,
     ) -> Result<(Settings, u64)> {
         let by = by.clone();
         self.write(move |chains| {
             let session = chains.session();
             let (before, version) = parsed(find(session).doing("read the settings")?)?;
-            let after = change(before.clone())?;
+            let after = change(before.clone(), version)?;
             if after == before {
                 return Ok((before, version));
             }

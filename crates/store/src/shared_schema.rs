@@ -11,7 +11,14 @@ use crate::schema::newer;
 use crate::sql::{Access, Session, values};
 
 /// Step N brings version N-1 to version N. Steps are only ever added.
-const STEPS: &[&str] = &[include_str!("../schema/postgres/0001_all.sql")];
+const STEPS: &[&str] = &[
+    include_str!("../schema/postgres/0001_all.sql"),
+    include_str!("../schema/postgres/0002_sandboxes.sql"),
+    include_str!("../schema/postgres/0003_index_in_batches.sql"),
+    include_str!("../schema/postgres/0004_approvals.sql"),
+    include_str!("../schema/postgres/0005_secrets.sql"),
+    include_str!("../schema/postgres/0006_outbox.sql"),
+];
 
 const PUBLIC_KEY: &str = "public_key";
 

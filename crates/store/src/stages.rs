@@ -4,17 +4,20 @@
 use glovebox_model::{Code, Error, Exec, ExecId, Result, SpaceId, Stage, Status};
 
 use crate::admission::{Admitted, Terms};
+use crate::approval_rows;
 use crate::budget;
 use crate::failure::{at, internal};
 use crate::leases::{self, NOBODY};
 use crate::ledger::chain::Chains;
+use crate::outbox_rows::Happening;
+use crate::registry;
 use crate::request_keys::{self, RequestKey};
 use crate::rows::{self, Arrival, StoredRecord, bare};
 use crate::store::Store;
 use crate::summary;
 
 /// Proof that an exec's intent is on disk. Nothing starts without one, and only
-/// [`Store::admit`] and [`Store::adopt_queued`] make one.
+/// [`Store::admit`], [`Store::await_approval`] and adopting make one.
 #[derive(Debug)]
 #[must_use = "an exec that was opened must be closed"]
 pub struct Opened {
@@ -40,11 +43,11 @@ impl Opened {
         &self.exec_id
     }
 
-    fn id(&self) -> (SpaceId, ExecId) {
+    pub(crate) fn id(&self) -> (SpaceId, ExecId) {
         (self.space_id.clone(), self.exec_id.clone())
     }
 
-    fn ensure_of(&self, record: &Exec) -> Result<()> {
+    pub(crate) fn ensure_of(&self, record: &Exec) -> Result<()> {
         if record.exec_id == self.exec_id && record.ids.space_id == self.space_id {
             return Ok(());
         }
@@ -55,7 +58,7 @@ impl Opened {
     }
 }
 
-/// A queued exec of a dead owner that has a new one.
+/// An exec of a dead owner that waits, and has a new one.
 #[derive(Debug)]
 pub struct Adopted {
     pub opened: Opened,
@@ -106,6 +109,7 @@ impl Store {
     pub fn start(&self, owner: &str, opened: &Opened, record: &Exec) -> Result<()> {
         let record = bare(record.clone());
         let start = || {
+            let record = self.masked(opened.space_id(), record)?;
             opened.ensure_of(&record)?;
             if record.status != Status::Running {
                 return Err(internal(format!(
@@ -125,7 +129,12 @@ impl Store {
                     return Err(Error::new(
                         Code::Conflict,
                         Stage::Open,
-                        format!("exec `{}` was started already", id.1),
+                        match row.status {
+                            Some(Status::AwaitingApproval) => {
+                                format!("exec `{}` waits for an approval", id.1)
+                            }
+                            _ => format!("exec `{}` was started already", id.1),
+                        },
                     )
                     .of_exec(id.1));
                 }
@@ -140,7 +149,17 @@ impl Store {
     /// Writes the end of an exec and returns the record with its receipt. An exec ends once:
     /// closing one that has ended is a conflict.
     pub fn close(&self, opened: Opened, record: Exec) -> Result<Exec, Unclosed> {
-        let mut record = bare(record);
+        let mut record = match self.masked(opened.space_id(), bare(record.clone())) {
+            Ok(record) => record,
+            Err(mut error) => {
+                error.stage = Stage::Close;
+                return Err(Unclosed {
+                    error,
+                    opened,
+                    record: Box::new(record),
+                });
+            }
+        };
         match self.try_close(&opened, &record) {
             Ok(receipt) => {
                 record.receipt = Some(receipt);
@@ -164,16 +183,21 @@ impl Store {
         let draft = summary::outcome(record, &stored);
         let (id, owner) = (opened.id(), opened.owner.clone());
         let used = budget::used_by(record);
+        let told = Happening::exec_ended(record);
         self.write(move |chains| {
             let session = chains.session();
             let row = rows::ensure_open(session, &id.0, &id.1)?;
             rows::ensure_owned(&row, &owner, &id.1)?;
             leases::ensure_held(session, &owner)?;
+            if row.status == Some(Status::AwaitingApproval) {
+                approval_rows::void_of(chains, &id, "the exec has ended")?;
+            }
             let link = chains.append(draft)?;
             rows::close(session, &id, &stored, link)?;
             if let Some((agent, used)) = used {
                 budget::add(session, &id.0, &agent, chains.now(), used)?;
             }
+            told.tell(chains)?;
             Ok(link.receipt())
         })
     }
@@ -188,12 +212,16 @@ impl Store {
 
     /// As [`Store::refuse`], and remembers the request's key: asking again gives the same refusal.
     pub fn refuse_with(&self, record: Exec, key: Option<&RequestKey>) -> Result<Refused> {
-        let mut record = bare(record);
+        let space = record.ids.space_id.clone();
+        let mut record = self
+            .masked(&space, bare(record))
+            .map_err(at(Stage::Close))?;
         let refuse = || {
             ensure_final(&record)?;
             let stored = StoredRecord::new(&record)?;
             let draft = summary::refused(&record, &stored);
             let (record, key) = (record.clone(), key.cloned());
+            let told = Happening::exec_ended(&record);
             self.write(move |chains| {
                 let session = chains.session();
                 let space = &record.ids.space_id;
@@ -209,6 +237,7 @@ impl Store {
                 if let Some(key) = &key {
                     request_keys::keep_exec(chains, &id, "", key)?;
                 }
+                told.tell(chains)?;
                 Ok(Ok(link.receipt()))
             })
         };
@@ -225,6 +254,25 @@ impl Store {
     /// owner. To [`NOBODY`](crate::NOBODY) a living owner may give its own, too; whoever wants them
     /// adopts them from there.
     pub fn adopt_queued(&self, dead_owner: &str, new_owner: &str) -> Result<Vec<Adopted>> {
+        self.adopt(dead_owner, new_owner, Status::Queued, |_| true)
+    }
+
+    /// The same for those of [`NOBODY`](crate::NOBODY) that the new owner can carry out.
+    pub fn take_queued(
+        &self,
+        new_owner: &str,
+        mine: impl Fn(&Exec) -> bool + Send + 'static,
+    ) -> Result<Vec<Adopted>> {
+        self.adopt(NOBODY, new_owner, Status::Queued, mine)
+    }
+
+    pub(crate) fn adopt(
+        &self,
+        dead_owner: &str,
+        new_owner: &str,
+        status: Status,
+        mine: impl Fn(&Exec) -> bool + Send + 'static,
+    ) -> Result<Vec<Adopted>> {
         let (dead, new) = (dead_owner.to_owned(), new_owner.to_owned());
         self.write(move |chains| {
             let session = chains.session();
@@ -234,21 +282,9 @@ impl Store {
             }
             let mut adopted = Vec::new();
             for record in rows::open_of(session, &dead)? {
-                let id = (record.ids.space_id.clone(), record.exec_id.clone());
-                if record.status != Status::Queued {
-                    continue;
+                if record.status == status && mine(&record) {
+                    adopted.extend(hand_over(chains, &dead, &new, record)?.ok());
                 }
-                let Some(sealed_call) = rows::kept_call(session, &id)? else {
-                    continue;
-                };
-                let stored = StoredRecord::new(&record)?;
-                chains.append(summary::adopted(&new, &dead, &record, &stored))?;
-                rows::set_owner(session, &id, &new)?;
-                adopted.push(Adopted {
-                    opened: Opened::new(id, new.clone()),
-                    record,
-                    sealed_call,
-                });
             }
             Ok(adopted)
         })
@@ -257,10 +293,7 @@ impl Store {
 
     /// The execs of an owner that have not ended, in every space.
     pub fn open_execs(&self, owner: &str) -> Result<Vec<(SpaceId, ExecId)>> {
-        self.read(|session| {
-            let open = rows::open_of(session, owner)?.into_iter();
-            Ok(open.map(|it| (it.ids.space_id, it.exec_id)).collect())
-        })
+        self.read(|session| rows::open_ids(session, owner))
     }
 
     /// Closes one exec of a living owner as `lost`: the owner knows nothing of it any more. `None`
@@ -279,17 +312,28 @@ impl Store {
         .map_err(at(Stage::Close))
     }
 
-    /// Closes what a dead owner left open as `lost`, in every space. Doing it twice is harmless.
+    /// Closes what a dead owner left open as `lost`, in every space; the sandboxes that it had
+    /// standing are nobody's from then on, and so are its execs that wait for people: nothing of
+    /// them ran, and their answers may still come. Doing it twice is harmless.
     /// On a shared database its lease goes in the same moment, so that it can never come back.
     pub fn recover(&self, dead_owner_id: &str) -> Result<Vec<Exec>> {
         let owner = dead_owner_id.to_owned();
         self.write(move |chains| {
             let session = chains.session();
             leases::ensure_dead(session, &owner)?;
-            let mut lost = rows::open_of(session, &owner)?;
-            for record in &mut lost {
-                close_as_lost(chains, record)?;
+            let mut lost = Vec::new();
+            for record in rows::open_of(session, &owner)? {
+                let left = if record.status == Status::AwaitingApproval {
+                    hand_over(chains, &owner, NOBODY, record)?.err()
+                } else {
+                    Some(record)
+                };
+                if let Some(mut record) = left {
+                    close_as_lost(chains, &mut record)?;
+                    lost.push(record);
+                }
             }
+            registry::orphan(session, &owner)?;
             leases::remove(session, &owner)?;
             Ok(lost)
         })
@@ -297,8 +341,39 @@ impl Store {
     }
 }
 
+/// Gives an exec that waits to another owner. What has no call cannot go on, and is given back.
+#[allow(
+    clippy::result_large_err,
+    reason = "both are large, and neither is an error"
+)]
+fn hand_over(
+    chains: &mut Chains<'_>,
+    from: &str,
+    to: &str,
+    record: Exec,
+) -> Result<Result<Adopted, Exec>> {
+    let session = chains.session();
+    let id = (record.ids.space_id.clone(), record.exec_id.clone());
+    let Some(sealed_call) = rows::kept_call(session, &id)? else {
+        return Ok(Err(record));
+    };
+    let stored = StoredRecord::new(&record)?;
+    chains.append(summary::adopted(to, from, &record, &stored))?;
+    rows::set_owner(session, &id, to)?;
+    Ok(Ok(Adopted {
+        opened: Opened::new(id, to.to_owned()),
+        record,
+        sealed_call,
+    }))
+}
+
 fn close_as_lost(chains: &mut Chains<'_>, record: &mut Exec) -> Result<()> {
-    let error = if record.status == Status::Queued {
+    let id = (record.ids.space_id.clone(), record.exec_id.clone());
+    if record.status == Status::AwaitingApproval {
+        approval_rows::void_of(chains, &id, "the exec is lost")?;
+    }
+    let waited = matches!(record.status, Status::Queued | Status::AwaitingApproval);
+    let error = if waited {
         Error::new(
             Code::Lost,
             Stage::Admit,
@@ -318,8 +393,8 @@ fn close_as_lost(chains: &mut Chains<'_>, record: &mut Exec) -> Result<()> {
     record.error = Some(error.of_exec(record.exec_id.clone()));
     let stored = StoredRecord::new(record)?;
     let link = chains.append(summary::recovered(record, &stored))?;
-    let id = (record.ids.space_id.clone(), record.exec_id.clone());
     rows::close(chains.session(), &id, &stored, link)?;
+    Happening::exec_ended(record).tell(chains)?;
     record.receipt = Some(link.receipt());
     Ok(())
 }

@@ -13,8 +13,9 @@ use crate::failure::{Doing, internal, locked, tampered};
 use crate::group::Group;
 use crate::ledger::chain::{Chains, Head};
 use crate::ledger::key::LedgerKey;
+use crate::mask::Mask;
 use crate::pool::{Pool, Source};
-use crate::sql::{Access, Server, Session, SqlError, SqlResult, values};
+use crate::sql::{Access, Server, Session, SqlError, SqlResult, Writing, values};
 use crate::state_dir::StateDir;
 use crate::{schema, shared_schema};
 
@@ -33,6 +34,7 @@ pub struct Store {
     /// Where the chains ended when this process last looked.
     known: Mutex<HashMap<SpaceId, Head>>,
     owners: PathBuf,
+    pub(crate) mask: OnceLock<Box<dyn Mask>>,
 }
 
 impl fmt::Debug for Store {
@@ -49,10 +51,19 @@ impl Store {
         Self::open_with_patience(state, PATIENCE)
     }
 
+    /// As [`Store::open`], for a process that stays and writes all day long.
+    pub fn open_to_serve(state: &StateDir) -> Result<Self> {
+        Self::open_file(state, PATIENCE, Writing::Much)
+    }
+
     /// As [`Store::open`], with another bound on every wait for other processes.
     pub fn open_with_patience(state: &StateDir, patience: Duration) -> Result<Self> {
+        Self::open_file(state, patience, Writing::Little)
+    }
+
+    fn open_file(state: &StateDir, patience: Duration, writing: Writing) -> Result<Self> {
         state.touch("glovebox.db")?;
-        let store = Self::new(Source::File(state.database()), state, patience);
+        let store = Self::new(Source::File(state.database(), writing), state, patience);
         store
             .pool
             .with_session(|session| schema::bring_up(session, state, patience))?;
@@ -83,6 +94,7 @@ impl Store {
             group: Group::new(),
             key_path: state.ledger_key(),
             key: OnceLock::new(),
+            mask: OnceLock::new(),
             known: Mutex::new(HashMap::new()),
             owners: state.owners(),
         }

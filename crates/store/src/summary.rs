@@ -2,13 +2,14 @@
 //! artifacts and error texts may hold secrets or contents; they stay in the record, which is bound
 //! by its digest.
 
-use glovebox_model::{Code, Correlation, Exec, Mode, Status, Tier};
+use glovebox_model::{Code, Correlation, Exec, Status, Tier};
 use serde_json::{Map, Value, json};
 
 use crate::hex;
 use crate::ledger::Kind;
 use crate::ledger::chain::Draft;
 use crate::ledger::encoding::{canonical, sha256};
+use crate::memory;
 use crate::rows::StoredRecord;
 
 /// The body's key for the digest of the exec's record at that time.
@@ -42,6 +43,24 @@ pub(crate) fn adopted(owner: &str, from: &str, record: &Exec, stored: &StoredRec
         OWNER: owner,
         "details": { "from": from },
     }));
+    let tags = vec![format!("event:{event}")];
+    draft(Kind::Administered, record, stored, body, tags)
+}
+
+/// A queued exec that people are asked about.
+pub(crate) fn waits_for_people(owner: &str, record: &Exec, stored: &StoredRecord) -> Draft {
+    changed("exec.awaiting", owner, record, stored)
+}
+
+/// An exec that people allowed and that waits for its turn.
+pub(crate) fn queued_again(owner: &str, record: &Exec, stored: &StoredRecord) -> Draft {
+    changed("exec.approved", owner, record, stored)
+}
+
+fn changed(event: &str, owner: &str, record: &Exec, stored: &StoredRecord) -> Draft {
+    let mut body = intent(record);
+    body.insert("event".to_owned(), json!(event));
+    body.insert(OWNER.to_owned(), json!(owner));
     let tags = vec![format!("event:{event}")];
     draft(Kind::Administered, record, stored, body, tags)
 }
@@ -93,7 +112,7 @@ fn draft(
     }
 }
 
-fn ids(ids: &Correlation) -> Value {
+pub(crate) fn ids(ids: &Correlation) -> Value {
     let Correlation {
         space_id: _,
         user_id,
@@ -133,7 +152,7 @@ fn intent(record: &Exec) -> Map<String, Value> {
         let value = serde_json::to_value(profile).unwrap_or_default();
         hex::encode(&sha256(canonical(&value).as_bytes()))
     });
-    object(json!({
+    let mut body = object(json!({
         "project_id": record.project_id,
         "mode": record.mode,
         "skill_id": record.skill_id,
@@ -145,12 +164,23 @@ fn intent(record: &Exec) -> Map<String, Value> {
         "tier": record.risk.tier,
         "policy_sha256": policy,
         "capped": record.capped.iter().map(|capped| &capped.field).collect::<Vec<_>>(),
-    }))
+    }));
+    // Which one it was is part of what was meant.
+    let skill = [
+        ("skill_version", &record.skill_version),
+        ("skill_digest", &record.skill_digest),
+    ];
+    for (key, value) in skill {
+        if let Some(value) = value {
+            body.insert(key.to_owned(), json!(value));
+        }
+    }
+    body
 }
 
 fn ending(record: &Exec) -> Map<String, Value> {
     let artifact_bytes: u64 = record.artifacts.iter().map(|artifact| artifact.size).sum();
-    object(json!({
+    let mut body = object(json!({
         "status": record.status,
         "exit_code": record.exit_code,
         "signal": record.signal,
@@ -173,15 +203,15 @@ fn ending(record: &Exec) -> Map<String, Value> {
             "blame": error.blame,
             "rule": error.rule,
         })),
-    }))
+    }));
+    body.extend(memory::recollection(record));
+    body
 }
 
-/// What is true of nearly everything is no tag: it would find nothing, and cost a write each time.
+/// What is true of nearly everything is said once, at the end: each tag costs a write.
 fn tags(record: &Exec) -> Vec<String> {
     let mut tags = vec![format!("project:{}", record.project_id)];
-    match record.mode {
-        Mode::Run => {}
-    }
+    tags.extend(memory::intent_tags(record).map(str::to_owned));
     if let Some(skill) = &record.skill_id {
         tags.push(format!("skill:{skill}"));
     }
@@ -193,6 +223,7 @@ fn tags(record: &Exec) -> Vec<String> {
 
 fn closing_tags(record: &Exec) -> Vec<String> {
     let mut tags = tags(record);
+    tags.extend(memory::outcome_tags(record).into_iter().map(str::to_owned));
     tags.push(format!("status:{}", record.status));
     if let Some(severity) = severity(record) {
         tags.push(format!("severity:{severity}"));

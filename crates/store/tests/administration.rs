@@ -194,7 +194,7 @@ fn tokens_are_listed_page_by_page(it: Fixture) {
 
 fn settings_begin_with_the_defaults(it: Fixture) {
     assert_eq!(it.store.settings().unwrap(), (Settings::default(), 0));
-    let changed = it.store.change_settings(&admin(), |mut settings| {
+    let changed = it.store.change_settings(&admin(), |mut settings, _| {
         settings.max_queued = 7;
         Ok(settings)
     });
@@ -221,7 +221,7 @@ fn changes_of_the_settings_from_eight_threads_lose_nothing(it: Fixture) {
             scope.spawn(move || {
                 for number in 0..5 {
                     let agent = format!("{thread}-{number}");
-                    let add = move |mut settings: Settings| {
+                    let add = move |mut settings: Settings, _| {
                         let budget = Budget::default();
                         settings.agent_budgets.insert(agent, budget);
                         Ok(settings)
@@ -237,11 +237,14 @@ fn changes_of_the_settings_from_eight_threads_lose_nothing(it: Fixture) {
 }
 
 fn a_change_that_fails_or_changes_nothing_leaves_nothing(it: Fixture) {
-    let refused = it.store.change_settings(&admin(), |_| {
+    let refused = it.store.change_settings(&admin(), |_, _| {
         Err(Error::new(Code::InvalidArgument, Stage::Parse, "too many"))
     });
     assert_eq!(refused.unwrap_err().code, Code::InvalidArgument);
-    let same = it.store.change_settings(&admin(), Ok).unwrap();
+    let same = it
+        .store
+        .change_settings(&admin(), |same, _| Ok(same))
+        .unwrap();
     assert_eq!(same, (Settings::default(), 0));
     assert!(kinds(&it.store).is_empty());
 }

@@ -6,9 +6,13 @@ mod common;
 
 use std::fs;
 
-use common::{fixture, kinds, run_one, running};
-use glovebox_model::{SpaceId, Status};
-use glovebox_store::{Admitted, ExecFilter, Kind, StateDir, Store, Terms};
+use common::approval::{about_exec, yes};
+use common::{Fixture, fixture, kinds, queued, run_one, running};
+use glovebox_model::{ApprovalState, SpaceId, Status};
+use glovebox_store::{
+    Admitted, ApprovalFilter, EntryFilter, ExecFilter, Kind, StateDir, Store, Terms,
+};
+use jiff::Timestamp;
 use rusqlite::Connection;
 
 const STEP_1: &str = include_str!("../schema/sqlite/0001_execs_and_ledger.sql");
@@ -76,9 +80,34 @@ fn a_database_of_version_1_is_brought_up_to_date() {
         .unwrap()
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 2);
+    assert_eq!(version, 7);
+    assert!(store.sandboxes_unowned().unwrap().is_empty());
     let verification = store.verify(&space, &Default::default()).unwrap();
     assert!(verification.is_sound(), "{verification:?}");
+}
+
+/// A PostgreSQL database as a version that knew only step 1 left it.
+#[test]
+fn a_shared_database_of_version_1_is_brought_up_to_date() {
+    let Some(it) = common::postgres_fixture() else {
+        return;
+    };
+    let exec = run_one(&it.store);
+    it.execute(
+        "DROP TABLE glovebox.sandboxes, glovebox.approvals, glovebox.grants, glovebox.secrets,
+             glovebox.secret_values, glovebox.secrets_key, glovebox.secrets_stamps,
+             glovebox.secret_grants, glovebox.webhooks, glovebox.outbox",
+    );
+    it.execute("UPDATE glovebox.facts SET value = '1' WHERE name = 'version'");
+    let store = it.open_again();
+    let space = SpaceId::local();
+    assert_eq!(store.get(&space, &exec.exec_id).unwrap(), exec);
+    let sandbox = common::sandbox("kept");
+    store.sandbox_put_new(&sandbox, "o").unwrap();
+    assert_eq!(store.sandbox(&space, "kept").unwrap(), sandbox);
+    let version = it.texts("SELECT value FROM glovebox.facts WHERE name = 'version'");
+    assert_eq!(version, ["6"]);
+    it.assert_sound();
 }
 
 #[test]
@@ -109,4 +138,117 @@ fn keys_may_be_kept_elsewhere() {
     fs::set_permissions(&keys, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
     let error = open().with_keys(&keys).unwrap_err();
     assert!(error.message.contains("written by others"), "{error}");
+}
+
+/// Version 3 had every entry in the index at once.
+#[test]
+fn the_index_of_version_3_is_cut_to_what_it_reaches_now() {
+    let it = fixture();
+    let space = SpaceId::local();
+    for _ in 0..34 {
+        run_one(&it.store);
+    }
+    let connection = Connection::open(it.state.database()).unwrap();
+    let terms = |connection: &Connection, sql: &str| -> i64 {
+        let sql = format!("SELECT count(*) FROM ledger_terms {sql}");
+        connection.query_row(&sql, (), |row| row.get(0)).unwrap()
+    };
+    let reached = terms(&connection, "");
+    assert_eq!(terms(&connection, "WHERE seq > 64"), 0);
+    connection
+        .execute_batch(
+            "INSERT INTO ledger_terms SELECT space_id, 'kind=' || kind, at, seq
+             FROM ledger_entries WHERE seq > 64;
+             DROP TABLE approvals;
+             DROP TABLE grants;
+             DROP TABLE secrets;
+             DROP TABLE secret_values;
+             DROP TABLE secrets_key;
+             DROP TABLE secrets_stamps;
+             DROP TABLE secret_grants;
+             DROP TABLE webhooks;
+             DROP TABLE outbox;
+             PRAGMA user_version = 3;",
+        )
+        .unwrap();
+    assert_eq!(terms(&connection, "WHERE seq > 64"), 4);
+    let store = Store::open(&it.state).unwrap();
+    assert_eq!(terms(&connection, ""), reached);
+    let filter = EntryFilter {
+        kind: Some(Kind::Outcome),
+        ..EntryFilter::default()
+    };
+    assert_eq!(store.query(&space, &filter).unwrap().items.len(), 34);
+    let verification = store.verify(&space, &Default::default()).unwrap();
+    assert!(verification.is_sound(), "{verification:?}");
+}
+
+/// What was kept before there were approvals is there, and can be asked about.
+fn approvals_come_to(it: &Fixture, as_before: &[&str]) {
+    let space = SpaceId::local();
+    let ended = run_one(&it.store);
+    let waiting = queued();
+    let terms = Terms {
+        sealed_call: Some(b"the call"),
+        ..Terms::default()
+    };
+    let admitted = it.store.admit("o", &waiting, terms).unwrap();
+    let Admitted::Opened(opened) = admitted else {
+        panic!("{admitted:?}");
+    };
+    for step in as_before {
+        it.execute(step);
+    }
+    let store = it.open_again();
+    assert_eq!(store.get(&space, &ended.exec_id).unwrap(), ended);
+    assert_eq!(store.get(&space, &waiting.exec_id).unwrap(), waiting);
+    let none = store.approvals(&ApprovalFilter::default()).unwrap();
+    assert!(none.items.is_empty());
+    let mut record = waiting.clone();
+    record.status = Status::AwaitingApproval;
+    let asked = about_exec(&record);
+    store
+        .await_again("o", &opened, &record, None, &asked)
+        .unwrap();
+    store
+        .reply(&asked.id, yes("ann"), Timestamp::now())
+        .unwrap();
+    let used = store.queue_approved("o", &opened, &waiting, None, &asked.id, "d1");
+    assert_eq!(used.unwrap().state, ApprovalState::Used);
+    it.assert_sound();
+}
+
+#[test]
+fn a_database_of_version_4_learns_of_approvals() {
+    approvals_come_to(
+        &fixture(),
+        &[
+            "DROP TABLE approvals",
+            "DROP TABLE grants",
+            "DROP TABLE secrets",
+            "DROP TABLE secret_values",
+            "DROP TABLE secrets_key",
+            "DROP TABLE secrets_stamps",
+            "DROP TABLE secret_grants",
+            "DROP TABLE webhooks",
+            "DROP TABLE outbox",
+            "PRAGMA user_version = 4",
+        ],
+    );
+}
+
+#[test]
+fn a_shared_database_of_version_3_learns_of_approvals() {
+    let Some(it) = common::postgres_fixture() else {
+        return;
+    };
+    approvals_come_to(
+        &it,
+        &[
+            "DROP TABLE glovebox.approvals, glovebox.grants, glovebox.secrets,
+                 glovebox.secret_values, glovebox.secrets_key, glovebox.secrets_stamps,
+                 glovebox.secret_grants, glovebox.webhooks, glovebox.outbox",
+            "UPDATE glovebox.facts SET value = '3' WHERE name = 'version'",
+        ],
+    );
 }

@@ -6,13 +6,16 @@ mod common;
 
 use common::{Fixture, ended, on_both_databases, run, run_one, running};
 use glovebox_model::{Code, ExecId, SpaceId, Status};
-use glovebox_store::{EntryFilter, ExecFilter, Expectations, ExportFormat, Kind, verify_export};
+use glovebox_store::{
+    Entry, EntryFilter, ExecFilter, Expectations, ExportFormat, Kind, verify_export,
+};
 use serde_json::Value;
 
 on_both_databases! {
     execs_are_listed_newest_first_page_by_page,
     a_short_id_is_enough_while_it_is_the_only_one,
     entries_are_found_by_each_of_their_properties,
+    entries_are_found_whether_the_index_reaches_them_or_not,
     a_query_goes_on_where_the_page_before_ended,
     ocsf_events_say_what_happened,
     an_export_ends_where_the_ledger_did_when_it_began,
@@ -209,6 +212,58 @@ fn entries_are_found_by_each_of_their_properties(it: Fixture) {
         [2]
     );
     assert_eq!(first.receipt.unwrap().seq, 2);
+}
+
+fn entries_are_found_whether_the_index_reaches_them_or_not(it: Fixture) {
+    let space = SpaceId::local();
+    // The index reaches up to entry 64: after each exec another part of them is beyond it.
+    for number in 1..=36 {
+        let mut record = running();
+        record.ids.agent_id = Some(format!("a{}", number % 2));
+        record.ids.task_id = (number % 3 == 0).then(|| "third".to_owned());
+        run(&it.store, record);
+        if !(30..=34).contains(&number) && number != 36 {
+            continue;
+        }
+        let all = it.store.tail(&space, 1000).unwrap();
+        assert_eq!(all.len(), 2 * number);
+        let filters = [
+            (Some("a1"), None, None),
+            (Some("a0"), Some("third"), None),
+            (None, None, Some(Kind::Outcome)),
+            (Some("a1"), Some("third"), Some(Kind::Planned)),
+        ];
+        for (agent, task, kind) in filters {
+            let is_meant = |entry: &&Entry| {
+                let has = |name: &str, value: Option<&str>| {
+                    value.is_none_or(|value| entry.ids.get(name).is_some_and(|it| it == value))
+                };
+                has("agent_id", agent)
+                    && has("task_id", task)
+                    && kind.is_none_or(|kind| entry.kind == kind)
+            };
+            let expected: Vec<u64> = all.iter().rev().filter(is_meant).map(|it| it.seq).collect();
+            let mut filter = EntryFilter {
+                agent_id: agent.map(str::to_owned),
+                task_id: task.map(str::to_owned),
+                kind,
+                limit: 7,
+                ..EntryFilter::default()
+            };
+            let mut found = Vec::new();
+            loop {
+                let page = it.store.query(&space, &filter).unwrap();
+                assert!(page.items.len() <= 7);
+                found.extend(page.items.iter().map(|entry| entry.seq));
+                filter.cursor = page.next;
+                if filter.cursor.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(found, expected, "{filter:?} of {number}");
+        }
+    }
+    it.assert_sound();
 }
 
 fn a_query_goes_on_where_the_page_before_ended(it: Fixture) {

@@ -330,3 +330,23 @@ fn threads_share_commits_and_one_failing_job_fails_alone(it: Fixture) {
         "every entry had a commit of its own: nothing was shared"
     );
 }
+
+#[test]
+fn who_writes_all_day_keeps_a_longer_log_and_leaves_none() {
+    let it = common::fixture();
+    let server = glovebox_store::Store::open_to_serve(&it.state).unwrap();
+    let log = it.state.database().with_extension("db-wal");
+    let pages = || std::fs::metadata(&log).unwrap().len() / 4096;
+    let mut execs = Vec::new();
+    while pages() < 256 {
+        execs.push(run_one(&server));
+        assert!(execs.len() < 200, "the log stays short");
+    }
+    drop(server);
+    assert_eq!(pages(), 0);
+    let space = SpaceId::local();
+    for exec in execs {
+        assert_eq!(it.store.get(&space, &exec.exec_id).unwrap(), exec);
+    }
+    it.assert_sound();
+}

@@ -82,7 +82,12 @@ pub(crate) fn adopt(path: &Path, homes: &[&Path], state: &Dir) -> Result<Adopted
     Ok(Adopted { dir, project_id })
 }
 
-pub(crate) const ADOPTED_PREFIX: &str = "cwd-";
+const ADOPTED_PREFIX: &str = "cwd-";
+
+/// Whether it is the id of a directory of somebody's own.
+pub fn is_adopted(id: &ProjectId) -> bool {
+    id.as_str().starts_with(ADOPTED_PREFIX)
+}
 
 fn refusal(dir: &Dir, real: &Path, homes: &[&Path], state: &Dir) -> Result<Option<String>> {
     let id = dir.id().map_err(|error| error.at(Stage::Resolve))?;
@@ -125,7 +130,7 @@ fn system_directory(real: &Path) -> Option<&'static str> {
 }
 
 /// Where the held directory is now, by the kernel's own account.
-fn host_path(dir: &Dir) -> Result<PathBuf> {
+pub(crate) fn host_path(dir: &Dir) -> Result<PathBuf> {
     let fault = |why: &str| {
         Error::new(
             Code::WorkspaceRefused,
@@ -155,7 +160,8 @@ fn missing(path: &Path, why: &str) -> Error {
         Stage::Resolve,
         format!("workspace `{path}` {why}"),
     )
-    .hint("change into the directory to work in, or use `--project ID` or `--scratch`")
+    .hint("change into the directory to work in, or use `--project ID` for a workspace that Glovebox keeps")
+    .hint("`glovebox run` also takes `--scratch`, for an empty one")
 }
 
 fn refused(real: &Path, reason: &str) -> Error {
@@ -166,7 +172,8 @@ fn refused(real: &Path, reason: &str) -> Error {
         format!("`{path}` cannot be a workspace: {reason}"),
     )
     .hint("change into a project directory below it")
-    .hint("or use `--project ID` for a workspace that Glovebox keeps, `--scratch` for an empty one")
+    .hint("or use `--project ID` for a workspace that Glovebox keeps")
+    .hint("`glovebox run` also takes `--scratch`, for an empty one")
 }
 
 #[cfg(test)]

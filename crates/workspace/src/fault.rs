@@ -60,7 +60,7 @@ impl FsError {
         }
     }
 
-    pub(crate) fn os(action: &'static str, path: &[u8], errno: Errno) -> Self {
+    pub fn os(action: &'static str, path: &[u8], errno: Errno) -> Self {
         Self::new(action, path, errno.into())
     }
 

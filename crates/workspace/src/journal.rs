@@ -13,10 +13,12 @@ use crate::artifacts::Stream;
 use crate::dir::{Dir, from_io};
 use crate::fault::{FsError, FsErrorKind};
 use crate::layout::{Layout, Project};
+use crate::lines;
 
 const SIZE: usize = 32;
 const STATE: u8 = 1;
 const OUTPUT: u8 = 2;
+const EFFECT: u8 = 3;
 const MODE: u32 = 0o600;
 pub(crate) const SUFFIX: &str = ".events";
 
@@ -36,6 +38,8 @@ pub enum Happened {
     },
     /// The program went on writing, and its file was full.
     Truncated { stream: Stream },
+    /// A line of the log of its effects.
+    Effect { offset: u64, length: u32 },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,6 +132,7 @@ fn encode(at: Timestamp, happened: Happened) -> [u8; SIZE] {
             length,
         } => (OUTPUT, stream_number(stream), length, offset),
         Happened::Truncated { stream } => (OUTPUT, stream_number(stream), 0, 0),
+        Happened::Effect { offset, length } => (EFFECT, 0, length, offset),
     };
     let mut bytes = [0; SIZE];
     bytes[0] = kind;
@@ -164,6 +169,10 @@ fn decode(bytes: &[u8], seq: u64) -> Option<JournalEntry> {
                 },
             }
         }
+        (&EFFECT, 0) => Happened::Effect {
+            offset: place,
+            length,
+        },
         _ => return None,
     };
     Some(JournalEntry {
@@ -232,7 +241,7 @@ impl Layout {
         }
     }
 
-    /// Removes journals that were last written before `before`. Returns how many.
+    /// Removes journals and network logs that were last written before `before`. Returns how many.
     pub fn forget_journals(&self, before: Timestamp) -> Result<usize> {
         const MOST: usize = 100_000;
         let mut removed = 0;
@@ -251,7 +260,8 @@ fn forget_in(shelf: &Dir, before: Timestamp, most: usize) -> Result<usize, FsErr
     for entry in shelf.list(most)?.entries {
         let name = entry.name.display();
         let old = entry.stat.modified.sec < before.as_second();
-        if name.starts_with(".e_") && name.ends_with(SUFFIX) && old {
+        let ours = name.ends_with(SUFFIX) || name.ends_with(lines::FLEETING);
+        if name.starts_with(".e_") && ours && old {
             shelf.remove_entry(&name)?;
             removed += 1;
         }
@@ -299,12 +309,16 @@ mod tests {
             Happened::Truncated {
                 stream: Stream::Stdout,
             },
+            Happened::Effect {
+                offset: 7,
+                length: 12,
+            },
         ];
         for happened in all {
             journal.add(at, happened);
         }
         let reader = layout.journal(project.id(), &exec).unwrap().unwrap();
-        for after in 0..=5_u8 {
+        for after in 0..=6_u8 {
             let read = reader.read(after.into(), 100).unwrap();
             let rest = all.iter().zip(1..).skip(after.into());
             let expected: Vec<_> = rest

@@ -1,19 +1,24 @@
 //! Where things lie: `projects/<project_id>/{inputs,work,artifacts/<exec_id>}` in the state
 //! directory. Every name on the way is a checked id, so none of it can traverse.
 
+mod aside;
+
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use glovebox_model::{Code, Error, ExecId, Input, ProjectId, Result, SpaceId, Stage};
 
-use crate::adopt::{ADOPTED_PREFIX, adopt};
+use crate::adopt::{adopt, host_path, is_adopted};
 use crate::artifacts::{ExecFiles, Stream};
 use crate::dir::Dir;
 use crate::fault::{FsError, FsErrorKind};
 use crate::input;
+use crate::{lines, sealed};
 
 const PROJECTS: &str = "projects";
 const INPUTS: &str = "inputs";
+const SKILL: &str = "skill";
+const CALLED: &str = "called";
 const WORK: &str = "work";
 const ARTIFACTS: &str = "artifacts";
 const SCRATCH: &str = "scratch";
@@ -26,7 +31,7 @@ const ORDINARY: u32 = 0o755;
 
 #[derive(Debug)]
 pub struct Layout {
-    state: Dir,
+    root: Dir,
     projects: Dir,
 }
 
@@ -61,21 +66,25 @@ impl Layout {
         Self::open(own)
     }
 
-    pub fn open(state: Dir) -> Result<Self> {
-        let projects = state.ensure_dir(PROJECTS, PRIVATE).map_err(opening)?;
-        Ok(Self { state, projects })
+    /// The spaces that have files below `state`, beside `local`.
+    pub fn spaces(state: &Dir) -> Result<Vec<SpaceId>> {
+        const MOST: usize = 100_000;
+        let listing = match state.open_name(SPACES).and_then(|spaces| spaces.list(MOST)) {
+            Err(error) if error.kind() == FsErrorKind::NotFound => return Ok(Vec::new()),
+            listing => listing.map_err(reading)?,
+        };
+        let names = listing.entries.iter().map(|entry| entry.name.display());
+        Ok(names.filter_map(|name| name.parse().ok()).collect())
+    }
+
+    pub fn open(root: Dir) -> Result<Self> {
+        let projects = root.ensure_dir(PROJECTS, PRIVATE).map_err(opening)?;
+        Ok(Self { root, projects })
     }
 
     /// A workspace that Glovebox keeps; made when it is not there.
     pub fn project(&self, id: &ProjectId) -> Result<Project> {
-        if id.as_str() == SCRATCH || id.as_str().starts_with(ADOPTED_PREFIX) {
-            return Err(Error::new(
-                Code::InvalidArgument,
-                Stage::Resolve,
-                format!("project id `{id}` is reserved"),
-            )
-            .hint("use another name; `scratch` and names in `cwd-` are Glovebox's own"));
-        }
+        check_name(id)?;
         let home = self.home(id)?;
         let work = home.ensure_dir(WORK, ORDINARY).map_err(opening)?;
         Ok(Project {
@@ -89,12 +98,23 @@ impl Layout {
     /// A directory of the caller's own. Inputs and artifacts lie under an id derived from where it
     /// is. `homes` are the home directories that may not be adopted themselves.
     pub fn adopt(&self, path: &Path, homes: &[&Path]) -> Result<Project> {
-        let adopted = adopt(path, homes, &self.state)?;
+        let adopted = adopt(path, homes, &self.root)?;
         Ok(Project {
             home: self.home(&adopted.project_id)?,
             id: adopted.project_id,
             work: Some(adopted.dir),
             kind: WorkKind::Adopted,
+        })
+    }
+
+    /// The same once more, by the handle that is held: whatever has become of its path.
+    pub fn adopt_again(&self, held: &Project) -> Result<Project> {
+        let work = held.work.as_ref().map(Dir::try_clone).transpose();
+        Ok(Project {
+            home: self.home(&held.id)?,
+            id: held.id.clone(),
+            work: work.map_err(opening)?,
+            kind: held.kind,
         })
     }
 
@@ -160,10 +180,17 @@ impl Layout {
         }
     }
 
+    /// The directory of the space, where everything of it lies.
+    pub fn root(&self) -> &Dir {
+        &self.root
+    }
+
     pub(crate) fn shelf(&self, project: &ProjectId) -> Result<Dir, FsError> {
-        self.projects
-            .open_name(project.as_str())?
-            .open_name(ARTIFACTS)
+        self.home_of(project)?.open_name(ARTIFACTS)
+    }
+
+    pub(crate) fn home_of(&self, project: &ProjectId) -> Result<Dir, FsError> {
+        self.projects.open_name(project.as_str())
     }
 
     fn home(&self, id: &ProjectId) -> Result<Dir> {
@@ -178,6 +205,11 @@ impl Project {
         &self.id
     }
 
+    /// Where everything of it lies but the work of an adopted one.
+    pub(crate) fn home(&self) -> &Dir {
+        &self.home
+    }
+
     pub fn kind(&self) -> WorkKind {
         self.kind
     }
@@ -185,6 +217,23 @@ impl Project {
     /// None for scratch.
     pub fn work(&self) -> Option<&Dir> {
         self.work.as_ref()
+    }
+
+    /// Where its work is on the host now.
+    pub fn path(&self) -> Result<PathBuf> {
+        match &self.work {
+            Some(work) => host_path(work),
+            None => Err(Error::new(
+                Code::NotFound,
+                Stage::Resolve,
+                "a scratch workspace is nowhere on the host",
+            )),
+        }
+    }
+
+    /// Where the inputs of all its execs lie.
+    pub fn inputs(&self) -> Result<Dir> {
+        self.home.ensure_dir(INPUTS, ORDINARY).map_err(opening)
     }
 
     /// The files of one exec, made before it starts. Nothing is made when an input is wrong.
@@ -224,8 +273,10 @@ impl Project {
     pub fn forget(&self, exec: &ExecId) -> Result<()> {
         let shelf = self.shelf()?;
         let spools = [Stream::Stdout, Stream::Stderr].map(|stream| stream.spool_name(exec));
-        for name in spools.iter().map(String::as_str).chain([exec.as_str()]) {
-            match shelf.remove_entry(name) {
+        let call = sealed::name(exec);
+        let spools = spools.into_iter().chain(lines::names(exec));
+        for name in spools.chain([call, exec.to_string()]) {
+            match shelf.remove_entry(&name) {
                 Err(error) if error.kind() != FsErrorKind::NotFound => return Err(opening(error)),
                 _ => {}
             }
@@ -233,20 +284,40 @@ impl Project {
         self.forget_inputs(exec)
     }
 
-    /// Removes the inputs that only a scratch exec had.
+    /// Removes the inputs that only this exec had: all of a scratch exec's, and the one that a
+    /// skill was called with.
     pub fn forget_inputs(&self, exec: &ExecId) -> Result<()> {
-        if self.kind != WorkKind::Scratch {
-            return Ok(());
-        }
-        let removed = self
-            .home
-            .open_name(INPUTS)
-            .and_then(|inputs| inputs.remove_entry(exec.as_str()));
+        let inputs = self.home.open_name(INPUTS);
+        let removed = match self.kind {
+            WorkKind::Scratch => inputs.and_then(|inputs| inputs.remove_entry(exec.as_str())),
+            WorkKind::Managed | WorkKind::Adopted => inputs
+                .and_then(|inputs| inputs.open_name(SKILL))
+                .and_then(|skill| skill.open_name(CALLED))
+                .and_then(|called| called.remove_entry(&called_name(exec))),
+        };
         match removed {
             Err(error) if error.kind() != FsErrorKind::NotFound => Err(opening(error)),
             _ => Ok(()),
         }
     }
+}
+
+fn check_name(id: &ProjectId) -> Result<()> {
+    if id.as_str() != SCRATCH && !is_adopted(id) {
+        return Ok(());
+    }
+    let message = format!("project id `{id}` is reserved");
+    Err(Error::new(Code::InvalidArgument, Stage::Resolve, message)
+        .hint("use another name; `scratch` and names in `cwd-` are Glovebox's own"))
+}
+
+fn called_name(exec: &ExecId) -> String {
+    format!("{exec}.json")
+}
+
+/// Where the input lies that a skill was called with, below the inputs.
+pub fn skill_input(exec: &ExecId) -> String {
+    format!("{SKILL}/{CALLED}/{}", called_name(exec))
 }
 
 /// `projects/<project_id>/artifacts/<exec_id>`, as the record gives it.

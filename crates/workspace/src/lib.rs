@@ -3,22 +3,36 @@
 //! here starts a program. Files of a workspace are reached through a [`Dir`] alone, and only
 //! [`Dir::open_trusted`] and [`Layout::adopt`] make one from a path of the host.
 
+pub mod adapter;
 mod adopt;
+pub mod archive;
 mod artifacts;
+mod cache;
+pub mod change;
 mod dir;
 mod fault;
+pub mod files;
 mod hex;
+pub mod image;
 mod input;
 mod journal;
 mod layout;
+mod lines;
+mod occupy;
 mod relpath;
+mod retention;
+mod sandbox_files;
+mod sealed;
+mod seed;
 mod sink;
 mod stat;
 pub mod toolchain;
 
+pub use adopt::is_adopted;
 pub use artifacts::{
     Collected, DropReason, Dropped, Drops, ExecFiles, Manifest, ManifestEntry, Stream,
 };
+pub use cache::{Cache, CacheKey, CacheMode, CacheName, CacheOwner, CachePrune, CacheUse, Pruned};
 pub use dir::{
     Dir, DiskUsage, Entry, Existing, Listing, Skip, UsageLimits, Visit, WalkEnd, WalkEntry,
     WalkLimits,
@@ -26,7 +40,12 @@ pub use dir::{
 pub use fault::{FsError, FsErrorKind, FsResult};
 pub use input::check_inputs;
 pub use journal::{Happened, Journal, JournalEntry, JournalReader};
-pub use layout::{Layout, Project, WorkKind};
+pub use layout::{Layout, Project, WorkKind, skill_input};
+pub use lines::{EffectLog, NetworkLog};
+pub use occupy::Occupied;
 pub use relpath::{PathError, RelPath};
+pub use retention::{Retention, Shelf, Shelved, Swept};
+pub use sandbox_files::SandboxFiles;
+pub use seed::{Reset, ResetDone, SeedLimits, SeedSkip, SeedSkipped, Seeded, seed};
 pub use sink::{Captured, Excerpt, OutputSink};
 pub use stat::{FileId, FileTime, Kind, Stat};

@@ -3,144 +3,83 @@ they cannot differ in what they say."""
 
 from __future__ import annotations
 
-import json
-import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Generic, Optional, TypeVar, Union
-from urllib.parse import quote
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Optional, Union
 
-from glovebox import decode, errors, request
+from glovebox import request
+from glovebox.call import (
+    Answer,
+    Call,
+    as_bytes,
+    as_file,
+    as_json,
+    as_text,
+    changing,
+    getting,
+    nothing,
+    of,
+    page_of,
+    query,
+    segment,
+    segments,
+    some_path,
+)
+from glovebox.change_records import Changes, Settled
 from glovebox.decode import Text
-from glovebox.errors import UnexpectedAnswer
+from glovebox.file_records import (
+    Copied,
+    FileContent,
+    FileInfo,
+    Glob,
+    Listing,
+    Replaced,
+    Reset,
+    Search,
+    Seeded,
+    Unpacked,
+    Workspace,
+)
 from glovebox.records import (
     Artifacts,
-    AuditEntry,
-    Checkpoint,
+    Backend,
     Exec,
     Explanation,
     Health,
-    Listing,
     NewToken,
     Observation,
     Page,
+    Pool,
+    Pruned,
+    Recreated,
+    Sandbox,
+    SandboxExplanation,
     ServerSettings,
     Token,
-    Verification,
-    Workspace,
+    ToolAnswer,
+    ToolsAnswer,
 )
-from glovebox.request import Options
-
-T = TypeVar("T")
+from glovebox.request import Options, SandboxOptions, SearchOptions
+from glovebox.snapshot_records import (
+    Collected,
+    Diff,
+    Forked,
+    Restored,
+    RolledBack,
+    Snapshot,
+    SnapshotVerification,
+    TakenSnapshot,
+    Undone,
+)
+from glovebox.traffic_records import NetworkPage
 
 # The server answers a waiting call after ten minutes at the latest; then the client asks again.
 _WAIT = 630.0
-
-
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    headers: Mapping[str, str]
-    content: bytes
-
-    def json(self) -> Any:
-        try:
-            return json.loads(self.content)
-        except ValueError as error:
-            shown = self.content[:80].decode("utf-8", "replace")
-            raise UnexpectedAnswer(f"expected JSON, got `{shown}`") from error
-
-    def error(self) -> errors.ApiError:
-        try:
-            body = self.json()
-        except UnexpectedAnswer:
-            body = None
-        return errors.from_answer(self.status, self.headers, body)
-
-
-@dataclass(frozen=True)
-class Call(Generic[T]):
-    method: str
-    path: str
-    read: Callable[[Answer], T]
-    params: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    content: Optional[bytes] = None
-    #: Seconds until the first byte of the answer.
-    timeout: float = 30.0
-
-
-def _get(path: str, read: Callable[[Answer], T], **params: object) -> Call[T]:
-    given = {key: _query(value) for key, value in params.items() if value is not None}
-    return Call("GET", path, read, given)
-
-
-def _change(
-    method: str,
-    path: str,
-    read: Callable[[Answer], T],
-    *,
-    json_body: Any = None,
-    content: Optional[bytes] = None,
-    content_type: str = "application/json",
-    headers: Optional[Mapping[str, str]] = None,
-    timeout: float = 30.0,
-) -> Call[T]:
-    """The key is made here, once: a call that is repeated is the same call."""
-    if json_body is not None:
-        content = json.dumps(json_body).encode()
-    all_headers = {"Idempotency-Key": uuid.uuid4().hex, **(headers or {})}
-    if content is not None:
-        all_headers["Content-Type"] = content_type
-    return Call(method, path, read, headers=all_headers, content=content, timeout=timeout)
-
-
-def _query(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _name(value: Text) -> str:
-    """One segment of a path."""
-    if value in ("", ".", "..", b"", b".", b".."):
-        raise ValueError(f"`{value!r}` names nothing")
-    return quote(value, safe="")
-
-
-def _names(path: Text) -> str:
-    parts = path.split("/") if isinstance(path, str) else path.split(b"/")
-    return "/".join(_name(part) for part in parts)
-
-
-def _of(kind: type[T]) -> Callable[[Answer], T]:
-    return lambda answer: decode.record(kind, answer.json())
-
-
-def _page_of(kind: type[T]) -> Callable[[Answer], Page[T]]:
-    def read(answer: Answer) -> Page[T]:
-        body = answer.json()
-        if not isinstance(body, dict) or not isinstance(body.get("items"), list):
-            raise UnexpectedAnswer("expected a page with `items`")
-        extra = {key: value for key, value in body.items() if key not in ("items", "next")}
-        items = [decode.record(kind, item) for item in body["items"]]
-        return Page(items, body.get("next"), extra)
-
-    return read
-
-
-def _json(answer: Answer) -> Any:
-    return answer.json()
-
-
-def _bytes(answer: Answer) -> bytes:
-    return answer.content
-
-
-def _text(answer: Answer) -> str:
-    return answer.content.decode("utf-8", "replace")
-
-
-def _nothing(answer: Answer) -> None:
-    del answer
+# A sandbox is taken down after the exec in it has ended, or not at all; many, one after another.
+_TAKE_DOWN = 90.0
+# Whoever looks at many files stops by itself after some seconds; a whole workspace has no such end.
+_LOOK = 90.0
+_HAUL = 630.0
 
 
 # Execs
@@ -149,158 +88,440 @@ def _nothing(answer: Answer) -> None:
 def create_exec(body: Mapping[str, Any], *, wait: bool) -> Call[Exec]:
     timeout = _WAIT if wait else 30.0
     sent = {**body, "wait": wait}
-    return _change("POST", "/v1/execs", _of(Exec), json_body=sent, timeout=timeout)
+    return changing("POST", "/v1/execs", of(Exec), json_body=sent, timeout=timeout)
 
 
 def list_execs(**filters: object) -> Call[Page[Exec]]:
-    return _get("/v1/execs", _page_of(Exec), **filters)
+    return getting("/v1/execs", page_of(Exec), **filters)
 
 
 def get_exec(exec_id: str) -> Call[Exec]:
-    return _get(f"/v1/execs/{_name(exec_id)}", _of(Exec))
+    return getting(f"/v1/execs/{segment(exec_id)}", of(Exec))
 
 
 def cancel_exec(exec_id: str) -> Call[Exec]:
-    return _change("POST", f"/v1/execs/{_name(exec_id)}/cancel", _of(Exec))
+    return changing("POST", f"/v1/execs/{segment(exec_id)}/cancel", of(Exec))
 
 
 def output(
     exec_id: str, stream: str, offset: Optional[int], limit: Optional[int]
 ) -> Call[bytes]:
-    path = f"/v1/execs/{_name(exec_id)}/{stream}"
-    return _get(path, _bytes, offset=offset, limit=limit)
+    path = f"/v1/execs/{segment(exec_id)}/{stream}"
+    return getting(path, as_bytes, offset=offset, limit=limit)
 
 
 def list_artifacts(exec_id: str) -> Call[Artifacts]:
-    return _get(f"/v1/execs/{_name(exec_id)}/artifacts", _of(Artifacts))
+    return getting(f"/v1/execs/{segment(exec_id)}/artifacts", of(Artifacts))
 
 
 def get_artifact(exec_id: str, path: Text) -> Call[bytes]:
-    return _get(f"/v1/execs/{_name(exec_id)}/artifacts/{_names(path)}", _bytes)
+    return getting(f"/v1/execs/{segment(exec_id)}/artifacts/{segments(path)}", as_bytes)
 
 
 def events(exec_id: str, after: int, silence: float) -> Call[None]:
-    call = _get(f"/v1/execs/{_name(exec_id)}/events", _nothing, after=after)
+    call = getting(f"/v1/execs/{segment(exec_id)}/events", nothing, after=after)
     return replace(call, timeout=silence)
 
 
+def network(exec_id: str, after: int, wait: float) -> Call[NetworkPage]:
+    path = f"/v1/execs/{segment(exec_id)}/network"
+    waiting = max(0, round(wait * 1000))
+    call = getting(path, of(NetworkPage), after=after, wait_ms=waiting)
+    return replace(call, timeout=wait + 30.0)
+
+
 def observation(exec_id: str) -> Call[Observation]:
-    return _get(f"/sandbox/execs/{_name(exec_id)}/observation", _of(Observation))
+    return getting(f"/sandbox/execs/{segment(exec_id)}/observation", of(Observation))
 
 
 def explain(program: Mapping[str, Any], options: Options) -> Call[Explanation]:
     body = request.body(program, options)
     if "client_id" not in options:
         del body["client_id"]
-    return _change("POST", "/v1/policy/explain", _of(Explanation), json_body=body)
+    return changing("POST", "/v1/policy/explain", of(Explanation), json_body=body)
+
+
+def check_tools(names: Iterable[str], agent_id: Optional[str]) -> Call[list[ToolAnswer]]:
+    body: dict[str, Any] = {"tools": list(names)}
+    if agent_id is not None:
+        body["task_ref"] = {"agent_id": agent_id}
+    read = of(ToolsAnswer)
+    return changing("POST", "/v1/tools/check", lambda it: read(it).answers, json_body=body)
+
+
+def exec_changes(exec_id: str) -> Call[Changes]:
+    return replace(getting(f"/v1/execs/{segment(exec_id)}/changes", of(Changes)), timeout=_HAUL)
+
+
+def keep_changes(exec_id: str) -> Call[Settled]:
+    path = f"/v1/execs/{segment(exec_id)}/keep"
+    return changing("POST", path, of(Settled), timeout=_HAUL)
+
+
+def discard_changes(exec_id: str) -> Call[Settled]:
+    path = f"/v1/execs/{segment(exec_id)}/discard"
+    return changing("POST", path, of(Settled), timeout=_HAUL)
 
 
 # Workspaces
 
 
-def list_workspaces(**filters: object) -> Call[Page[Workspace]]:
-    return _get("/v1/workspaces", _page_of(Workspace), **filters)
-
-
-def get_workspace(project_id: str) -> Call[Workspace]:
-    return _get(f"/v1/workspaces/{_name(project_id)}", _of(Workspace))
-
-
-def delete_workspace(project_id: str) -> Call[None]:
-    return _change("DELETE", f"/v1/workspaces/{_name(project_id)}", _nothing)
+def _workspace(project_id: str, what: str = "") -> str:
+    return f"/v1/workspaces/{segment(project_id)}{what}"
 
 
 def _file(project_id: str, path: Text) -> str:
-    return f"/v1/workspaces/{_name(project_id)}/files/{_names(path)}"
+    return _workspace(project_id, f"/files/{segments(path)}" if path else "/files")
 
 
-def list_files(project_id: str, path: Text) -> Call[Listing]:
-    root = f"/v1/workspaces/{_name(project_id)}/files"
-    return _get(_file(project_id, path) if path else root, _of(Listing))
+def list_workspaces(**filters: object) -> Call[Page[Workspace]]:
+    return getting("/v1/workspaces", page_of(Workspace), **filters)
 
 
-def read_file(project_id: str, path: Text) -> Call[bytes]:
-    return _get(_file(project_id, path), _bytes)
+def get_workspace(project_id: str) -> Call[Workspace]:
+    return getting(_workspace(project_id), of(Workspace))
 
 
-def write_file(project_id: str, path: Text, content: Union[str, bytes]) -> Call[None]:
-    sent = content.encode() if isinstance(content, str) else content
-    kind = "application/octet-stream"
-    return _change("PUT", _file(project_id, path), _nothing, content=sent, content_type=kind)
+def delete_workspace(project_id: str) -> Call[None]:
+    return changing("DELETE", _workspace(project_id), nothing)
 
 
-def delete_file(project_id: str, path: Text) -> Call[None]:
-    return _change("DELETE", _file(project_id, path), _nothing)
+def seed_workspace(project_id: str) -> Call[Seeded]:
+    return changing("POST", _workspace(project_id, "/seed"), of(Seeded), timeout=_HAUL)
 
 
-# The ledger
+def reset_workspace(project_id: str, **what: bool) -> Call[Reset]:
+    path = _workspace(project_id, "/reset")
+    return changing("POST", path, of(Reset), json_body=what, timeout=_HAUL)
 
 
-def query_audit(**filters: object) -> Call[Page[AuditEntry]]:
-    return _get("/v1/audit", _page_of(AuditEntry), **filters)
+def list_files(
+    project_id: str, path: Text, depth: int, limit: Optional[int], after: Optional[str]
+) -> Call[Listing]:
+    wanted = {"depth": depth if depth != 1 else None, "limit": limit, "after": after}
+    return getting(_file(project_id, path), of(Listing), **wanted)
 
 
-def verify_audit() -> Call[Verification]:
-    return _get("/v1/audit/verify", _of(Verification))
+def page_of_files(
+    project_id: str, path: Text, depth: int, limit: Optional[int], after: Optional[str]
+) -> Call[Page[FileInfo]]:
+    call = list_files(project_id, path, depth, limit, after)
+
+    def read(answer: Answer) -> Page[FileInfo]:
+        listing = call.read(answer)
+        return Page(listing.entries, listing.next)
+
+    return Call(call.method, call.path, read, call.params)
 
 
-def export_audit(format: str) -> Call[bytes]:
-    return _get("/v1/audit/export", _bytes, format=format)
+def stat_file(project_id: str, path: Text) -> Call[FileInfo]:
+    return getting(_file(project_id, path), of(FileInfo), stat=True)
 
 
-def audit_checkpoint() -> Call[Checkpoint]:
-    return _get("/v1/audit/checkpoint", _of(Checkpoint))
+def read_file(
+    project_id: str, path: Text, offset: Optional[int], limit: Optional[int]
+) -> Call[bytes]:
+    part = request.part(offset, limit)
+    call = getting(_file(project_id, some_path(path)), as_file)
+    if part is None:
+        return call
+
+    def read(answer: Answer) -> bytes:
+        if answer.status == 416:
+            return b""  # It begins behind the end.
+        # HTTP lets a server answer with the whole.
+        return answer.content if answer.status == 206 else as_file(answer)[part.slice]
+
+    return replace(call, read=read, headers={"Range": part.header}, also=frozenset({416}))
+
+
+def fetch_file(project_id: str, path: Text, known: Optional[str]) -> Call[Optional[FileContent]]:
+    def read(answer: Answer) -> Optional[FileContent]:
+        if answer.status == 304:
+            return None
+        # A proxy that changed how the bytes are packed says so with a `W/`.
+        etag = answer.headers.get("etag", "").removeprefix("W/").strip('"')
+        return FileContent(as_file(answer), etag)
+
+    call = getting(_file(project_id, some_path(path)), read)
+    if known is None:
+        return call
+    return replace(call, headers={"If-None-Match": f'"{known}"'}, also=frozenset({304}))
+
+
+def write_file(
+    project_id: str,
+    path: Text,
+    content: Union[str, bytes],
+    etag: Optional[str],
+    new: bool,
+    mode: Union[int, str, None],
+) -> Call[FileInfo]:
+    call = changing(
+        "PUT",
+        _file(project_id, some_path(path)),
+        of(FileInfo),
+        content=content.encode() if isinstance(content, str) else content,
+        content_type="application/octet-stream",
+        headers=request.expected(etag, new),
+    )
+    given = request.mode(mode)
+    return call if given is None else replace(call, params={"mode": given})
+
+
+def delete_file(project_id: str, path: Text, recursive: bool) -> Call[None]:
+    call = changing("DELETE", _file(project_id, some_path(path)), nothing)
+    return replace(call, params={"recursive": query(recursive)})
+
+
+def make_directory(project_id: str, path: Text, parents: bool) -> Call[FileInfo]:
+    body = {"path": request.path(path), "parents": parents}
+    return changing("POST", _workspace(project_id, "/mkdir"), of(FileInfo), json_body=body)
+
+
+def _from_to(source: Text, to: Text, overwrite: bool, parents: bool) -> Mapping[str, Any]:
+    ends = {"from": request.path(source), "to": request.path(to)}
+    return {**ends, "overwrite": overwrite, "parents": parents}
+
+
+def move_file(
+    project_id: str, source: Text, to: Text, overwrite: bool, parents: bool
+) -> Call[FileInfo]:
+    body = _from_to(source, to, overwrite, parents)
+    return changing("POST", _workspace(project_id, "/move"), of(FileInfo), json_body=body)
+
+
+def copy_file(
+    project_id: str, source: Text, to: Text, overwrite: bool, parents: bool
+) -> Call[Copied]:
+    body, path = _from_to(source, to, overwrite, parents), _workspace(project_id, "/copy")
+    return changing("POST", path, of(Copied), json_body=body, timeout=_HAUL)
+
+
+def replace_in_file(
+    project_id: str, path: Text, old: str, new: str, every: bool, etag: Optional[str]
+) -> Call[Replaced]:
+    body = {"path": request.path(path), "old": old, "new": new, "all": every}
+    if etag is not None:
+        body["etag"] = etag
+    return changing("POST", _workspace(project_id, "/replace"), of(Replaced), json_body=body)
+
+
+def search_files(project_id: str, pattern: str, options: SearchOptions) -> Call[Search]:
+    body, path = request.search(pattern, options), _workspace(project_id, "/search")
+    return changing("POST", path, of(Search), json_body=body, timeout=_LOOK)
+
+
+def glob_files(
+    project_id: str, pattern: str, under: Text, hidden: bool, limit: Optional[int]
+) -> Call[Glob]:
+    body, path = request.glob(pattern, under, hidden, limit), _workspace(project_id, "/glob")
+    return changing("POST", path, of(Glob), json_body=body, timeout=_LOOK)
+
+
+def watch(
+    project_id: str, after: Optional[int], seconds: Optional[int], silence: float
+) -> Call[None]:
+    path = _workspace(project_id, "/watch")
+    return replace(getting(path, nothing, after=after, seconds=seconds), timeout=silence)
+
+
+def download_archive(project_id: str, path: Text, format: str) -> Call[bytes]:
+    place, under = _workspace(project_id, "/archive"), request.query_path(path)
+    return replace(getting(place, as_bytes, format=format, path=under), timeout=_HAUL)
+
+
+def upload_archive(project_id: str, content: bytes, path: Text) -> Call[Unpacked]:
+    call = changing(
+        "PUT",
+        _workspace(project_id, "/archive"),
+        of(Unpacked),
+        content=content,
+        content_type="application/octet-stream",
+        timeout=_HAUL,
+    )
+    under = request.query_path(path)
+    return call if under is None else replace(call, params={"path": under})
+
+
+# Snapshots
+
+
+def _snapshot(project_id: str, snapshot_id: str, what: str = "") -> str:
+    return _workspace(project_id, f"/snapshots/{segment(snapshot_id)}{what}")
+
+
+def take_snapshot(
+    project_id: str, label: Optional[str], note: Optional[str], live: bool
+) -> Call[TakenSnapshot]:
+    given = {"label": label, "note": note, "live": live}
+    body = {key: value for key, value in given.items() if value is not None}
+    path = _workspace(project_id, "/snapshots")
+    return changing("POST", path, of(TakenSnapshot), json_body=body, timeout=_HAUL)
+
+
+def list_snapshots(project_id: str, limit: int) -> Call[Page[Snapshot]]:
+    return getting(_workspace(project_id, "/snapshots"), page_of(Snapshot), limit=limit)
+
+
+def get_snapshot(project_id: str, snapshot_id: str) -> Call[Snapshot]:
+    return getting(_snapshot(project_id, snapshot_id), of(Snapshot))
+
+
+def remove_snapshot(project_id: str, snapshot_id: str) -> Call[None]:
+    return changing("DELETE", _snapshot(project_id, snapshot_id), nothing)
+
+
+def restore_snapshot(project_id: str, snapshot_id: str, before: bool) -> Call[Restored]:
+    path = _snapshot(project_id, snapshot_id, "/restore")
+    call = changing("POST", path, of(Restored), timeout=_HAUL)
+    return replace(call, params=_keeping(before))
+
+
+def diff_workspace(
+    project_id: str,
+    before: Optional[str],
+    after: Optional[str],
+    limit: Optional[int],
+    text: bool,
+) -> Call[Diff]:
+    sides = {"from": before, "to": after, "limit": limit, "text": text}
+    return replace(getting(_workspace(project_id, "/diff"), of(Diff), **sides), timeout=_HAUL)
+
+
+def _keeping(before: bool) -> Mapping[str, str]:
+    return {} if before else {"snapshot_before": query(before)}
+
+
+def undo_exec(project_id: str, exec_id: Optional[str], before: bool) -> Call[Undone]:
+    body = {} if exec_id is None else {"exec_id": exec_id}
+    path = _workspace(project_id, "/undo")
+    call = changing("POST", path, of(Undone), json_body=body, timeout=_HAUL)
+    return replace(call, params=_keeping(before))
+
+
+def roll_back_workspace(
+    project_id: str, snapshot_id: Optional[str], before: bool
+) -> Call[RolledBack]:
+    body = {} if snapshot_id is None else {"snapshot_id": snapshot_id}
+    path = _workspace(project_id, "/rollback")
+    call = changing("POST", path, of(RolledBack), json_body=body, timeout=_HAUL)
+    return replace(call, params=_keeping(before))
+
+
+def fork_workspace(project_id: str, into: str, snapshot_id: Optional[str]) -> Call[Forked]:
+    given = {} if snapshot_id is None else {"snapshot_id": snapshot_id}
+    body, path = {"into": into, **given}, _workspace(project_id, "/fork")
+    return changing("POST", path, of(Forked), json_body=body, timeout=_HAUL)
+
+
+def collect_snapshots() -> Call[Collected]:
+    return changing("POST", "/v1/snapshots/collect", of(Collected), timeout=_HAUL)
+
+
+def verify_snapshots() -> Call[SnapshotVerification]:
+    call = getting("/v1/snapshots/verify", of(SnapshotVerification))
+    return replace(call, timeout=_HAUL)
+
+
+# Sandboxes
+
+
+def create_sandbox(lifetime: str, options: SandboxOptions) -> Call[Sandbox]:
+    body = request.sandbox(lifetime, options)
+    return changing("POST", "/v1/sandboxes", of(Sandbox), json_body=body, timeout=_WAIT)
+
+
+def list_sandboxes(**filters: object) -> Call[Page[Sandbox]]:
+    return getting("/v1/sandboxes", page_of(Sandbox), **filters)
+
+
+def get_sandbox(sandbox_id: str) -> Call[Sandbox]:
+    return getting(f"/v1/sandboxes/{segment(sandbox_id)}", of(Sandbox))
+
+
+def remove_sandbox(sandbox_id: str) -> Call[Sandbox]:
+    path = f"/v1/sandboxes/{segment(sandbox_id)}"
+    return changing("DELETE", path, of(Sandbox), timeout=_TAKE_DOWN)
+
+
+def recreate_sandbox(sandbox_id: str) -> Call[Sandbox]:
+    path = f"/v1/sandboxes/{segment(sandbox_id)}/recreate"
+    return changing("POST", path, of(Sandbox), timeout=_TAKE_DOWN)
+
+
+def recreate_sandboxes(which: Mapping[str, Any]) -> Call[Recreated]:
+    path = "/v1/sandboxes/recreate"
+    return changing("POST", path, of(Recreated), json_body=which, timeout=_WAIT)
+
+
+def prune_sandboxes() -> Call[Pruned]:
+    return changing("POST", "/v1/sandboxes/prune", of(Pruned), timeout=_WAIT)
+
+
+def explain_sandbox(lifetime: str, options: SandboxOptions) -> Call[SandboxExplanation]:
+    body = request.sandbox(lifetime, options)
+    return changing("POST", "/v1/sandboxes/explain", of(SandboxExplanation), json_body=body)
 
 
 # The server
 
 
 def get_settings() -> Call[ServerSettings]:
-    return _get("/v1/settings", _of(ServerSettings))
+    return getting("/v1/settings", of(ServerSettings))
 
 
 def change_settings(change: Mapping[str, Any], version: Optional[int]) -> Call[ServerSettings]:
     headers = {} if version is None else {"If-Match": f'"{version}"'}
-    read = _of(ServerSettings)
-    return _change("PATCH", "/v1/settings", read, json_body=change, headers=headers)
+    read = of(ServerSettings)
+    return changing("PATCH", "/v1/settings", read, json_body=change, headers=headers)
 
 
 def create_token(token: Mapping[str, object]) -> Call[NewToken]:
     given = {key: value for key, value in token.items() if value is not None}
-    return _change("POST", "/v1/tokens", _of(NewToken), json_body=given)
+    return changing("POST", "/v1/tokens", of(NewToken), json_body=given)
 
 
 def list_tokens(**filters: object) -> Call[Page[Token]]:
-    return _get("/v1/tokens", _page_of(Token), **filters)
+    return getting("/v1/tokens", page_of(Token), **filters)
 
 
 def get_token(token_id: str) -> Call[Token]:
-    return _get(f"/v1/tokens/{_name(token_id)}", _of(Token))
+    return getting(f"/v1/tokens/{segment(token_id)}", of(Token))
 
 
 def revoke_token(token_id: str) -> Call[Token]:
-    return _change("DELETE", f"/v1/tokens/{_name(token_id)}", _of(Token))
+    return changing("DELETE", f"/v1/tokens/{segment(token_id)}", of(Token))
 
 
 def whoami() -> Call[Token]:
-    return _get("/v1/whoami", _of(Token))
+    return getting("/v1/whoami", of(Token))
 
 
 def alive() -> Call[None]:
-    return _get("/healthz", _nothing)
+    return getting("/healthz", nothing)
 
 
 def ready() -> Call[None]:
-    return _get("/readyz", _nothing)
+    return getting("/readyz", nothing)
 
 
 def health(probe: bool) -> Call[Health]:
-    return _get("/sandbox/health", _of(Health), probe=probe or None)
+    return getting("/sandbox/health", of(Health), probe=probe or None)
 
 
 def metrics() -> Call[str]:
-    return _get("/metrics", _text)
+    return getting("/metrics", as_text)
+
+
+def pool() -> Call[Pool]:
+    return getting("/v1/pool", of(Pool))
+
+
+def backends() -> Call[list[Backend]]:
+    page = page_of(Backend)
+    return replace(getting("/v1/backends", lambda answer: page(answer).items), timeout=_TAKE_DOWN)
 
 
 def openapi() -> Call[Mapping[str, Any]]:
-    return _get("/openapi.json", _json)
+    return getting("/openapi.json", as_json)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
 import httpx
 
-from glovebox import calls, request
-from glovebox.calls import Answer, Call
-from glovebox.decode import Text
+from glovebox import approval_calls, calls, network_calls, request
+from glovebox.approval_records import Replayed
+from glovebox.approvals import Approvals, Grants
+from glovebox.audit import Audit
+from glovebox.call import Answer, Call
 from glovebox.download import Download
 from glovebox.errors import (
     ApiError,
@@ -25,29 +27,34 @@ from glovebox.errors import (
     Unavailable,
     UnexpectedAnswer,
 )
+from glovebox.execs import Execs
+from glovebox.network_records import Retrieved
 from glovebox.records import (
-    Artifacts,
-    AuditEntry,
-    Checkpoint,
-    Event,
+    Backend,
     Exec,
     Explanation,
     Health,
-    Listing,
     NewToken,
-    Observation,
     Page,
+    Pool,
+    Pruned,
+    Recreated,
+    Sandbox,
+    SandboxExplanation,
     ServerSettings,
     Token,
-    Verification,
-    Workspace,
+    ToolAnswer,
 )
-from glovebox.request import AuditFilters, Options
+from glovebox.request import Options, SandboxOptions
 from glovebox.retry import Patience
+from glovebox.secrets import Secrets
+from glovebox.skills import Skills
+from glovebox.snapshots import Snapshots
 from glovebox.started import Started
-from glovebox.stream import Follow
 from glovebox.target import Target, Verify
+from glovebox.webhooks import Webhooks
 from glovebox.wire import headers, passing, timeouts
+from glovebox.workspaces import Workspaces
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -86,6 +93,13 @@ class Glovebox:
         )
         self.execs = Execs(self)
         self.workspaces = Workspaces(self)
+        self.snapshots = Snapshots(self)
+        self.sandboxes = Sandboxes(self)
+        self.approvals = Approvals(self)
+        self.grants = Grants(self)
+        self.secrets = Secrets(self)
+        self.webhooks = Webhooks(self)
+        self.skills = Skills(self)
         self.audit = Audit(self)
         self.settings = Settings(self)
         self.tokens = Tokens(self)
@@ -154,6 +168,35 @@ class Glovebox:
         """What policy says about a command, without running it."""
         return self._send(calls.explain(request.argv(argv), options))
 
+    def check_tools(
+        self, names: Iterable[str], *, agent_id: Optional[str] = None
+    ) -> list[ToolAnswer]:
+        """Which of these tools exist for the caller, or for an agent of its own."""
+        return self._send(calls.check_tools(names, agent_id))
+
+    def replay_policy(self, config: str, *, limit: Optional[int] = None) -> Replayed:
+        """Which of the newest records another configuration would decide otherwise, without
+        running anything: for the operator."""
+        return self._send(approval_calls.replay_policy(config, limit))
+
+    def retrieve(
+        self,
+        url: str,
+        *,
+        method: Optional[str] = None,
+        max_bytes: Optional[int] = None,
+        max_text_bytes: Optional[int] = None,
+        timeout: Optional[float] = None,
+        task_ref: Optional[Mapping[str, str]] = None,
+    ) -> Retrieved:
+        """Reads a page of the web as text, safely; `error_code` says why there is none.
+
+            page = gb.retrieve("https://example.com/")
+        """
+        return self._send(
+            network_calls.retrieve(url, method, max_bytes, max_text_bytes, timeout, task_ref)
+        )
+
     def whoami(self) -> Token:
         return self._send(calls.whoami())
 
@@ -179,6 +222,15 @@ class Glovebox:
 
     def metrics(self) -> str:
         return self._send(calls.metrics())
+
+    def pool(self) -> Pool:
+        """The sandboxes that stand ready: for the operator."""
+        return self._send(calls.pool())
+
+    def backends(self) -> list[Backend]:
+        """Every way to run something on the server's host, with what each guarantees: for the
+        operator."""
+        return self._send(calls.backends())
 
     def openapi(self) -> Mapping[str, Any]:
         return self._send(calls.openapi())
@@ -211,7 +263,7 @@ class Glovebox:
                 with self._open(call) as response:
                     response.read()
                     answer = Answer(response.status_code, response.headers, response.content)
-                if not response.is_success:
+                if not (response.is_success or answer.status in call.also):
                     raise answer.error()
                 return call.read(answer)
             except (ApiError, ConnectionFailed) as error:
@@ -238,6 +290,24 @@ class Glovebox:
                 f"{call.method} {call.path} at {self._target!r}: {error}", passing=passing(error)
             ) from error
 
+    def _download(self, call: Call[bytes], to: Union[str, os.PathLike[str]]) -> int:
+        failures = 0
+        while True:
+            try:
+                with Download(to) as file:
+                    with self._open(call) as response:
+                        if not response.is_success:
+                            raise self._refused(response)
+                        for piece in response.iter_bytes():
+                            file.write(piece)
+                    return file.keep()
+            except (ApiError, ConnectionFailed) as error:
+                failures += 1
+                pause = self._patience.pause(failures, error)
+                if pause is None:
+                    raise
+            time.sleep(pause)
+
     def _refused(self, response: httpx.Response) -> ApiError:
         response.read()
         return Answer(response.status_code, response.headers, response.content).error()
@@ -256,178 +326,67 @@ class Glovebox:
             seen.add(cursor)
 
 
-class Execs:
-    """What was run, is running, or waits for its turn. Every method takes the exec's id or the
-    `client_id` that it was given."""
+class Sandboxes:
+    """Sandboxes that outlive an exec. Every method takes the sandbox's id or its name."""
 
     def __init__(self, client: Glovebox) -> None:
         self._client = client
 
-    def get(self, exec_id: str) -> Exec:
-        return self._client._seen(calls.get_exec(exec_id))
+    def create(self, lifetime: str, **options: Unpack[SandboxOptions]) -> Sandbox:
+        """Makes one for the life of a `session` or an `agent`, or a `shared` one, and returns when
+        it stands. One that is there already is a `Conflict`."""
+        return self._client._send(calls.create_sandbox(lifetime, options))
 
     def list(
         self,
         *,
-        task_id: Optional[str] = None,
-        status: Optional[str] = None,
-        conversation_id: Optional[str] = None,
-        project_id: Optional[str] = None,
-        page_size: Optional[int] = None,
-    ) -> Iterator[Exec]:
-        """The newest first. Pages are fetched as they are needed."""
+        lifetime: Optional[str] = None,
+        agent_id: Optional[str] = None,
+        session_id: Optional[str] = None,
+        state: Optional[str] = None,
+    ) -> Iterator[Sandbox]:
+        """The last used first."""
         return self._client._pages(
             lambda cursor: self._client._send(
-                calls.list_execs(
-                    task_id=task_id,
-                    status=status,
-                    conversation_id=conversation_id,
-                    project_id=project_id,
-                    limit=page_size,
-                    cursor=cursor,
+                calls.list_sandboxes(
+                    lifetime=lifetime, agent_id=agent_id, session_id=session_id, state=state
                 )
             )
         )
 
-    def wait(self, exec_id: str, *, timeout: Optional[float] = None) -> Exec:
-        """The record when it has ended. After about `timeout` seconds `WaitTimeout` is raised, and
-        the exec goes on."""
-        exec = self.get(exec_id)
-        if exec.ended:
-            return exec
-        for _ in self._follow(Follow(exec.exec_id, 0, self._client._patience, timeout)):
-            pass
-        return self.get(exec.exec_id)
+    def get(self, sandbox_id: str) -> Sandbox:
+        return self._client._send(calls.get_sandbox(sandbox_id))
 
-    def cancel(self, exec_id: str) -> Exec:
-        """Asks it to stop. Returns the record as it is then, which may still be `running`."""
-        return self._client._seen(calls.cancel_exec(exec_id))
+    def remove(self, sandbox_id: str) -> Sandbox:
+        """Ends it with everything that only it had; its workspace stays."""
+        return self._client._send(calls.remove_sandbox(sandbox_id))
 
-    def events(self, exec_id: str, *, after: int = 0) -> Iterator[Event]:
-        """What happens to it, as it happens, from the event after number `after` to the last one.
-        A connection that is cut is made again, and nothing comes twice or is left out."""
-        return self._follow(Follow(exec_id, after, self._client._patience))
+    def recreate(self, sandbox_id: str) -> Sandbox:
+        """Takes it down; it is built from today's configuration when it is next used."""
+        return self._client._send(calls.recreate_sandbox(sandbox_id))
 
-    def stdout(
-        self, exec_id: str, *, offset: Optional[int] = None, limit: Optional[int] = None
-    ) -> bytes:
-        """All that was kept of it."""
-        return self._client._send(calls.output(exec_id, "stdout", offset, limit))
+    def recreate_many(
+        self,
+        *,
+        everything: bool = False,
+        mismatched: bool = False,
+        agent_id: Optional[str] = None,
+        session_id: Optional[str] = None,
+    ) -> Recreated:
+        """The same for all of the space, for those that policy would make otherwise now, or for
+        those of an agent or a session. One that fails does not stop the rest."""
+        which = request.selection(everything, mismatched, agent_id, session_id)
+        return self._client._send(calls.recreate_sandboxes(which))
 
-    def stderr(
-        self, exec_id: str, *, offset: Optional[int] = None, limit: Optional[int] = None
-    ) -> bytes:
-        return self._client._send(calls.output(exec_id, "stderr", offset, limit))
+    def prune(self) -> Pruned:
+        """Removes what nobody used for too long, of every space: for the operator."""
+        return self._client._send(calls.prune_sandboxes())
 
-    def artifacts(self, exec_id: str) -> Artifacts:
-        return self._client._send(calls.list_artifacts(exec_id))
-
-    def artifact(self, exec_id: str, path: Text) -> bytes:
-        return self._client._send(calls.get_artifact(exec_id, path))
-
-    def download(
-        self, exec_id: str, path: Text, to: Union[str, os.PathLike[str]]
-    ) -> int:
-        """Writes an artifact to a file, which is there whole or not at all. Returns its size."""
-        call = calls.get_artifact(exec_id, path)
-        failures = 0
-        while True:
-            try:
-                with Download(to) as file:
-                    with self._client._open(call) as response:
-                        if not response.is_success:
-                            raise self._client._refused(response)
-                        for piece in response.iter_bytes():
-                            file.write(piece)
-                    return file.keep()
-            except (ApiError, ConnectionFailed) as error:
-                failures += 1
-                pause = self._client._patience.pause(failures, error)
-                if pause is None:
-                    raise
-            time.sleep(pause)
-
-    def observation(self, exec_id: str) -> Observation:
-        """What an agent is told about it."""
-        return self._client._send(calls.observation(exec_id))
-
-    def _follow(self, follow: Follow) -> Iterator[Event]:
-        while not follow.done:
-            lost: Optional[GloveboxError] = None
-            call = calls.events(follow.exec_id, follow.after, follow.open())
-            try:
-                with self._client._open(call) as response:
-                    if not response.is_success:
-                        raise self._client._refused(response)
-                    for piece in response.iter_bytes():
-                        yield from follow.feed(piece)
-                        if follow.enough():
-                            break
-            except (ApiError, ConnectionFailed) as error:
-                lost = error
-            if not follow.done:
-                time.sleep(follow.lost(lost))
-
-
-class Workspaces:
-    """Files that stay from one exec to the next."""
-
-    def __init__(self, client: Glovebox) -> None:
-        self._client = client
-
-    def list(self, *, page_size: Optional[int] = None) -> Iterator[Workspace]:
-        """By name, without their sizes."""
-        return self._client._pages(
-            lambda cursor: self._client._send(
-                calls.list_workspaces(limit=page_size, cursor=cursor)
-            )
-        )
-
-    def get(self, project_id: str) -> Workspace:
-        return self._client._send(calls.get_workspace(project_id))
-
-    def delete(self, project_id: str) -> None:
-        return self._client._send(calls.delete_workspace(project_id))
-
-    def files(self, project_id: str, path: Text = "") -> Listing:
-        """What is in a directory."""
-        return self._client._send(calls.list_files(project_id, path))
-
-    def read(self, project_id: str, path: Text) -> bytes:
-        return self._client._send(calls.read_file(project_id, path))
-
-    def write(self, project_id: str, path: Text, content: Union[str, bytes]) -> None:
-        return self._client._send(calls.write_file(project_id, path, content))
-
-    def remove(self, project_id: str, path: Text) -> None:
-        return self._client._send(calls.delete_file(project_id, path))
-
-
-class Audit:
-    """The ledger."""
-
-    def __init__(self, client: Glovebox) -> None:
-        self._client = client
-
-    def list(
-        self, *, page_size: Optional[int] = None, **filters: Unpack[AuditFilters]
-    ) -> Iterator[AuditEntry]:
-        """The newest first."""
-        return self._client._pages(
-            lambda cursor: self._client._send(
-                calls.query_audit(**filters, limit=page_size, cursor=cursor)
-            )
-        )
-
-    def verify(self) -> Verification:
-        return self._client._send(calls.verify_audit())
-
-    def export(self, *, format: str = "jsonl") -> bytes:
-        """`jsonl` or `ocsf`."""
-        return self._client._send(calls.export_audit(format))
-
-    def checkpoint(self) -> Checkpoint:
-        return self._client._send(calls.audit_checkpoint())
+    def explain(
+        self, lifetime: str, **options: Unpack[SandboxOptions]
+    ) -> SandboxExplanation:
+        """Which sandbox `create` would make, or find, without making one."""
+        return self._client._send(calls.explain_sandbox(lifetime, options))
 
 
 class Settings:

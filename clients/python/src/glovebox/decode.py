@@ -59,6 +59,12 @@ def text() -> Text:
     return field
 
 
+def maybe_text() -> Text | None:
+    """A field that holds such text or null."""
+    field: Text | None = dataclasses.field(default=None, metadata={_READ: _text})
+    return field
+
+
 def texts() -> list[Text]:
     """A field that holds a list of such text."""
     field: list[Text] = dataclasses.field(
@@ -67,11 +73,18 @@ def texts() -> list[Text]:
     return field
 
 
+def said(kind: type, name: str) -> str:
+    """What the server calls a field: its own name, unless the record has another in `SAID`, because
+    that is a word of Python or of another style."""
+    others: Mapping[str, str] = getattr(kind, "SAID", {})
+    return others.get(name, name)
+
+
 def record(kind: type[_Record], data: Any) -> _Record:
     """Reads one record. A field that the server left out, or sent as null, has its default."""
     if not isinstance(data, Mapping):
         raise UnexpectedAnswer(f"expected a JSON object for `{kind.__name__}`, got {_shown(data)}")
-    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    fields = {said(kind, it.name): it for it in dataclasses.fields(kind)}  # type: ignore[arg-type]
     known: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     for name, value in data.items():
@@ -80,7 +93,7 @@ def record(kind: type[_Record], data: Any) -> _Record:
             extra[name] = value
         elif value is not None:
             try:
-                known[name] = field.metadata.get(_READ, _same)(value)
+                known[field.name] = field.metadata.get(_READ, _same)(value)
             except (AttributeError, TypeError, ValueError) as error:
                 where = f"`{name}` of `{kind.__name__}`"
                 raise UnexpectedAnswer(f"cannot read {where}: {_shown(value)}") from error

@@ -39,7 +39,9 @@ class ExecFailed(GloveboxError):
     """Raised by `Exec.check()`: the exec ended, and not well."""
 
     def __init__(self, exec: Exec) -> None:
-        why = exec.error.message if exec.error else exec.stderr.strip().rpartition("\n")[2]
+        held = "; ".join(why for gate in exec.gates if gate.blocked for why in gate.reasons)
+        why = exec.error.message if exec.error else held
+        why = why or exec.stderr.strip().rpartition("\n")[2]
         code = "" if exec.exit_code is None else f" with exit code {exec.exit_code}"
         limit = "" if exec.limit_hit is None else f" at the limit `{exec.limit_hit}`"
         how = f"`{exec.exec_id}` is `{exec.status}`{code}{limit}"
@@ -99,6 +101,10 @@ class PolicyDenied(ApiError):
     """Policy does not allow the exec. `exec_id` names the record of the refusal."""
 
 
+class Denied(PolicyDenied):
+    """A person said no, or nobody could be asked. Nothing was run."""
+
+
 class NotFound(ApiError):
     pass
 
@@ -113,6 +119,10 @@ class RequestTimeout(ApiError):
 
 class Conflict(ApiError):
     pass
+
+
+class Held(Conflict):
+    """A gate holds the exec back, so nothing of it is made true."""
 
 
 class IdempotencyConflict(Conflict):
@@ -152,6 +162,8 @@ class DiskFull(ServerError):
 
 
 BY_CODE: Mapping[str, type[ApiError]] = {
+    "approval_unavailable": Denied,
+    "awaiting_approval": Conflict,
     "backend_unavailable": Unavailable,
     "budget_exceeded": BudgetExceeded,
     "busy": Unavailable,
@@ -160,13 +172,18 @@ BY_CODE: Mapping[str, type[ApiError]] = {
     "command_not_found": InvalidArgument,
     "conflict": Conflict,
     "cwd_not_found": InvalidArgument,
+    "denied": Denied,
     "disk_full": DiskFull,
     "expired": Expired,
     "forbidden": Forbidden,
+    "held": Held,
     "idempotency_conflict": IdempotencyConflict,
     "internal": ServerError,
     "invalid_argument": InvalidArgument,
     "invalid_config": InvalidArgument,
+    "invalid_input": Conflict,
+    "invalid_manifest": Conflict,
+    "invalid_output": Conflict,
     "ledger_tampered": ServerError,
     "lost": Unavailable,
     "method_not_allowed": MethodNotAllowed,
@@ -177,6 +194,7 @@ BY_CODE: Mapping[str, type[ApiError]] = {
     "request_timeout": RequestTimeout,
     "setup_failed": Unavailable,
     "shutting_down": Unavailable,
+    "skills_not_configured": Unavailable,
     "store_unavailable": Unavailable,
     "unauthenticated": Unauthenticated,
     "unsupported_media_type": UnsupportedMediaType,
@@ -193,8 +211,10 @@ _BY_STATUS: Mapping[int, type[ApiError]] = {
     408: RequestTimeout,
     409: Conflict,
     410: Expired,
+    412: Conflict,
     413: PayloadTooLarge,
     415: UnsupportedMediaType,
+    416: InvalidArgument,
     429: RateLimited,
     502: Unavailable,
     503: Unavailable,

@@ -8,8 +8,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Optional, TypeVar
 
+from glovebox.change_records import ChangeCount
 from glovebox.decode import Text, many, maybe, moment, one, text, texts, values
+from glovebox.effect_records import Effect, EffectCount, Preview
 from glovebox.errors import ExecFailed
+from glovebox.gate_records import GateResult
+from glovebox.secret_records import SecretGiven
+from glovebox.traffic_records import Traffic
 
 T = TypeVar("T")
 
@@ -114,8 +119,12 @@ class Exec:
     exec_id: str = ""
     client_id: Optional[str] = None
     project_id: str = ""
+    #: `run`, `simulate`, `transactional` or `mock`.
     mode: str = "run"
     skill_id: Optional[str] = None
+    skill_version: Optional[str] = None
+    #: `sha256:…` over all files of the skill.
+    skill_digest: Optional[str] = None
     cmd: Text = text()
     args: list[Text] = texts()
     cwd: Text = text()
@@ -147,17 +156,45 @@ class Exec:
     artifacts: list[Artifact] = many(Artifact)
     artifacts_dropped: int = 0
     backend: Optional[str] = None
+    #: The container runtime that was asked for or configured.
+    runtime: Optional[str] = None
     #: What was enforced, and by what.
     isolation: Mapping[str, Any] = values(dict)
     #: The whole effective policy.
     policy_snapshot: Optional[Mapping[str, Any]] = None
     capped: list[Capped] = many(Capped)
+    #: What the request itself wanted of its policy.
+    asked: Mapping[str, Any] = values(dict)
     risk: Risk = one(Risk)
     usage: Usage = one(Usage)
-    effects: list[Any] = values(list)
-    gates: list[Any] = values(list)
+    #: What it did with its network, if it had one.
+    traffic: Optional[Traffic] = maybe(Traffic)
+    #: What it was given, by name.
+    secrets: list[SecretGiven] = many(SecretGiven)
+    #: The first of them, without differences of text, of an exec whose effects were captured;
+    #: `execs.effects()` has all.
+    effects: list[Effect] = many(Effect)
+    effect_count: Optional[EffectCount] = maybe(EffectCount)
+    #: In the order in which they were asked; the first that blocks is the last.
+    gates: list[GateResult] = many(GateResult)
+    #: The simulation that this does for real, or the digest of what this one showed.
+    preview: Optional[Preview] = maybe(Preview)
+    #: Where what it wrote to its workspace went: `direct`, `held`, `if_ok` or `dropped`.
+    writes: str = "direct"
+    #: Of an exec whose writes were not direct.
+    changes: Optional[ChangeCount] = maybe(ChangeCount)
+    #: The snapshot of the workspace as it was before, if one was taken.
+    snapshot_before: Optional[str] = None
+    #: What people are or were asked, if they were.
+    approval_id: Optional[str] = None
+    #: What policy said, with its reasons.
+    ruling: Optional[Mapping[str, Any]] = None
+    #: Who agreed that it may start.
+    consent: Optional[Mapping[str, Any]] = None
     verdict: Optional[str] = None
     error: Optional[ExecError] = maybe(ExecError)
+    #: What you should know though nothing went wrong.
+    notes: list[str] = values(list)
     receipt: Optional[Receipt] = maybe(Receipt)
     ids: Ids = one(Ids)
     extra: Mapping[str, Any] = values(dict)
@@ -168,7 +205,7 @@ class Exec:
 
     @property
     def ok(self) -> bool:
-        """The program ran and returned zero."""
+        """The program ran and returned zero, and no gate holds it back."""
         return self.status == "succeeded"
 
     def check(self) -> Exec:
@@ -191,7 +228,7 @@ class Event:
     """One thing that happened to an exec. `seq` begins with 1 and has no gaps."""
 
     seq: int = 0
-    #: `state` or `output`; a newer server may send others, with their fields in `extra`.
+    #: `state`, `output` or `effect`; a newer server may send others, with their fields in `extra`.
     kind: str = ""
     at: Optional[datetime] = moment()
     #: Of a `state`.
@@ -201,6 +238,8 @@ class Event:
     stream: Optional[str] = None
     data: bytes = b""
     truncated: bool = False
+    #: Of an `effect`.
+    effect: Optional[Effect] = maybe(Effect)
     extra: Mapping[str, Any] = values(dict)
 
     @property
@@ -251,82 +290,6 @@ class Observation:
 
 
 @dataclass(frozen=True)
-class Workspace:
-    project_id: str = ""
-    #: Only `workspaces.get()` measures it.
-    bytes: Optional[int] = None
-    files: Optional[int] = None
-    #: False when it was too large to be measured in time.
-    complete: Optional[bool] = None
-    extra: Mapping[str, Any] = values(dict)
-
-
-@dataclass(frozen=True)
-class FileEntry:
-    name: Text = text()
-    #: `file`, `directory`, `symlink` or `other`.
-    type: str = ""
-    size: int = 0
-    extra: Mapping[str, Any] = values(dict)
-
-
-@dataclass(frozen=True)
-class Listing:
-    entries: list[FileEntry] = many(FileEntry)
-    #: There are more than are listed.
-    truncated: bool = False
-    extra: Mapping[str, Any] = values(dict)
-
-
-@dataclass(frozen=True)
-class AuditEntry:
-    """One entry of the ledger."""
-
-    space_id: str = ""
-    seq: int = 0
-    at: Optional[datetime] = moment()
-    kind: str = ""
-    exec_id: Optional[str] = None
-    ids: Mapping[str, str] = values(dict)
-    tags: list[str] = values(list)
-    body: Mapping[str, Any] = values(dict)
-    prev_hash: str = ""
-    hash: str = ""
-    extra: Mapping[str, Any] = values(dict)
-
-
-@dataclass(frozen=True)
-class Problem:
-    #: The entry it is about; None when it is about the whole.
-    seq: Optional[int] = None
-    what: str = ""
-    extra: Mapping[str, Any] = values(dict)
-
-
-@dataclass(frozen=True)
-class Verification:
-    """Whether the ledger is as it was written."""
-
-    sound: bool = False
-    entries: int = 0
-    head: Optional[Receipt] = maybe(Receipt)
-    problems: list[Problem] = many(Problem)
-    extra: Mapping[str, Any] = values(dict)
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A signed statement that the ledger had this entry."""
-
-    space_id: str = ""
-    seq: int = 0
-    hash: str = ""
-    public_key: str = ""
-    signature: str = ""
-    extra: Mapping[str, Any] = values(dict)
-
-
-@dataclass(frozen=True)
 class Decided:
     """One field of the policy, who decided it, and what would change it."""
 
@@ -351,11 +314,43 @@ class Explanation:
     risk: Optional[Risk] = maybe(Risk)
     fields: list[Decided] = many(Decided)
     capped: list[Capped] = many(Capped)
+    #: What the rules and the approval mode say: `allow`, `ask` or `deny`.
+    permit: Optional[str] = None
+    reasons: list[Mapping[str, Any]] = values(list)
+    upgrades: list[Mapping[str, Any]] = values(list)
+    snapshot_before: bool = False
+    tools: Optional[Mapping[str, Any]] = None
+    elevated: Optional[Mapping[str, Any]] = None
+    #: Each thing that would change the decision, the nearest first.
+    fix_it: list[str] = values(list)
     extra: Mapping[str, Any] = values(dict)
 
     @property
     def allowed(self) -> bool:
         return self.decision == "allow"
+
+
+@dataclass(frozen=True)
+class ToolAnswer:
+    """Whether a tool exists for the caller, and which list of the configuration says so."""
+
+    tool: str = ""
+    allowed: bool = False
+    #: `default`, `global` or `agent`.
+    source: str = ""
+    key: str = ""
+    #: The entry of the list that decides, if one does.
+    entry: Optional[str] = None
+    rule: Optional[Mapping[str, Any]] = None
+    #: What would change it.
+    fix: str = ""
+    extra: Mapping[str, Any] = values(dict)
+
+
+@dataclass(frozen=True)
+class ToolsAnswer:
+    answers: list[ToolAnswer] = many(ToolAnswer)
+    extra: Mapping[str, Any] = values(dict)
 
 
 @dataclass(frozen=True)
@@ -416,3 +411,150 @@ class Health:
     @property
     def ok(self) -> bool:
         return self.status == "ok"
+
+
+@dataclass(frozen=True)
+class Published:
+    """A port inside a container, and where on the server's loopback it is reached."""
+
+    port: int = 0
+    address: str = ""
+    extra: Mapping[str, Any] = values(dict)
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """One that outlives an exec, as the server has it on record."""
+
+    sandbox_id: str = ""
+    name: str = ""
+    space_id: str = ""
+    project_id: str = ""
+    #: `session`, `agent` or `shared`.
+    lifetime: str = ""
+    #: The session or agent that it is kept for.
+    scope: Optional[str] = None
+    #: What it was made with.
+    config: Mapping[str, Any] = values(dict)
+    config_hash: str = ""
+    #: What was asked for when it was made, beside what policy says.
+    asked: Mapping[str, Any] = values(dict)
+    #: Only `sandboxes.get()` looks them up.
+    ports: list[Published] = many(Published)
+    #: `down`, `idle`, `acquiring` or `busy`. One that is down is built again when it is used.
+    state: str = ""
+    #: Who is in it.
+    exec_id: Optional[str] = None
+    container_id: Optional[str] = None
+    created_at: Optional[datetime] = moment()
+    last_used_at: Optional[datetime] = moment()
+    uses: int = 0
+    #: Why it is down, when that was not planned.
+    trouble: Optional[str] = None
+    extra: Mapping[str, Any] = values(dict)
+
+
+@dataclass(frozen=True)
+class SandboxExplanation:
+    """Which sandbox an exec would get, and what it would be made with."""
+
+    name: str = ""
+    lifetime: str = ""
+    scope: Optional[str] = None
+    project_id: str = ""
+    #: The one that is there, if one is.
+    sandbox: Optional[Sandbox] = maybe(Sandbox)
+    config: Mapping[str, Any] = values(dict)
+    config_hash: str = ""
+    #: What the next exec finds: `new`, `same`, `kept`, `replaced` or `refused`.
+    next: str = ""
+    demanded: list[str] = values(list)
+    sources: list[Mapping[str, Any]] = values(list)
+    fix_it: list[str] = values(list)
+    extra: Mapping[str, Any] = values(dict)
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """One of many with which something did not work."""
+
+    name: str = ""
+    error: ExecError = one(ExecError)
+    extra: Mapping[str, Any] = values(dict)
+
+
+@dataclass(frozen=True)
+class Recreated:
+    recreated: list[Sandbox] = many(Sandbox)
+    failed: list[Trouble] = many(Trouble)
+    extra: Mapping[str, Any] = values(dict)
+
+
+@dataclass(frozen=True)
+class Pruned:
+    #: By name.
+    removed: list[str] = values(list)
+    failed: list[Trouble] = many(Trouble)
+    extra: Mapping[str, Any] = values(dict)
+
+
+@dataclass(frozen=True)
+class PoolShape:
+    """The sandboxes of one configuration that stand ready."""
+
+    config_hash: str = ""
+    #: `native`, `python`, `node` or `container`.
+    kind: str = ""
+    idle: int = 0
+    building: int = 0
+    wanted: int = 0
+    hits: int = 0
+    misses: int = 0
+    extra: Mapping[str, Any] = values(dict)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Sandboxes that stand ready before anybody asks, and what became of them."""
+
+    enabled: bool = False
+    #: Why it is off, when the host is the reason.
+    reason: Optional[str] = None
+    max: int = 0
+    idle: int = 0
+    building: int = 0
+    hits: int = 0
+    misses: int = 0
+    dead_on_borrow: int = 0
+    dead_at_rest: int = 0
+    built: int = 0
+    failed: int = 0
+    refill_mean_us: int = 0
+    refill_last_us: int = 0
+    shapes: list[PoolShape] = many(PoolShape)
+    extra: Mapping[str, Any] = values(dict)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One guarantee, and how it is known."""
+
+    guarantee: str = ""
+    #: `kernel`, `supervised` or `unavailable`.
+    grade: str = ""
+    evidence: str = ""
+    #: What would give it.
+    fix: Optional[str] = None
+    extra: Mapping[str, Any] = values(dict)
+
+
+@dataclass(frozen=True)
+class Backend:
+    """One way to run something on the server's host."""
+
+    name: str = ""
+    runtime: Optional[str] = None
+    usable: bool = False
+    error: Optional[ExecError] = maybe(ExecError)
+    guarantees: list[Evidence] = many(Evidence)
+    extra: Mapping[str, Any] = values(dict)

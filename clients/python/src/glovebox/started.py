@@ -8,7 +8,8 @@ from glovebox.records import Exec
 
 
 class Started:
-    """By client id, since that is known before the server has heard of the exec."""
+    """By client id, since that is known before the server has heard of the exec; by its own id
+    where the server chose that."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -22,15 +23,21 @@ class Started:
         with self._lock:
             self._names.pop(client_id, None)
 
+    def began(self, exec: Exec) -> None:
+        """One that the server named: it has no client id."""
+        if not exec.ended:
+            self.begin(exec.exec_id)
+
     def saw(self, exec: Exec) -> None:
         """A record of an exec, whoever began it."""
-        if exec.client_id is None:
-            return
         with self._lock:
-            if exec.ended:
-                self._names.pop(exec.client_id, None)
-            elif exec.client_id in self._names:
-                self._names[exec.client_id] = exec.exec_id
+            for name in (exec.client_id, exec.exec_id):
+                if name is None or name not in self._names:
+                    continue
+                if exec.ended:
+                    del self._names[name]
+                else:
+                    self._names[name] = exec.exec_id
 
     def take(self) -> list[str]:
         """All of them, by the best name that is known, and none from now on."""

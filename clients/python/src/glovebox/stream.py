@@ -6,7 +6,7 @@ import base64
 import json
 import time
 from collections.abc import Iterator
-from typing import Any, Optional
+from typing import Any, Callable, Generic, Optional, TypeVar
 
 from glovebox import decode
 from glovebox.errors import ConnectionFailed, GloveboxError, UnexpectedAnswer, WaitTimeout
@@ -15,30 +15,33 @@ from glovebox.retry import Patience
 
 # The server says something every 15 seconds, if only that it is still there.
 SILENCE = 45.0
-# A stream that lasted so long was a good one, also if nothing happened to the exec meanwhile.
-_GOOD = 5.0
+# A stream that lasted so long was a good one, also if nothing happened meanwhile.
+GOOD = 5.0
+
+T = TypeVar("T")
 
 
 def now() -> float:
     return time.monotonic()
 
 
-class Lines:
+class Lines(Generic[T]):
     """Server-sent events out of pieces that are cut anywhere."""
 
-    def __init__(self) -> None:
+    def __init__(self, read: Callable[[dict[str, str], str], T]) -> None:
+        self._read = read
         self._rest = b""
         self._fields: dict[str, str] = {}
         self._data: list[str] = []
 
-    def feed(self, piece: bytes) -> Iterator[Event]:
+    def feed(self, piece: bytes) -> Iterator[T]:
         *lines, self._rest = (self._rest + piece).split(b"\n")
         for line in lines:
             text = line.removesuffix(b"\r").decode("utf-8", "replace")
             if text:
                 self._field(text)
             elif self._data:
-                yield _event(self._fields, "\n".join(self._data))
+                yield self._read(self._fields, "\n".join(self._data))
                 self._fields, self._data = {}, []
             else:
                 self._fields = {}
@@ -52,7 +55,7 @@ class Lines:
             self._fields[name] = value
 
 
-def _event(fields: dict[str, str], data: str) -> Event:
+def event(fields: dict[str, str], data: str) -> Event:
     try:
         body: dict[str, Any] = dict(json.loads(data))
         seq = int(fields["id"])
@@ -85,25 +88,25 @@ class Follow:
         self._opened = now()
         self._silence = SILENCE
         self._late = False
-        self._lines = Lines()
+        self._lines = Lines(event)
 
     def open(self) -> float:
         """Another connection begins. Returns how long it may be silent."""
-        self._lines = Lines()
+        self._lines = Lines(event)
         self._opened = now()
         self._silence = min(SILENCE, self._left())
         self._late = False
         return self._silence
 
     def feed(self, piece: bytes) -> Iterator[Event]:
-        for event in self._lines.feed(piece):
+        for found in self._lines.feed(piece):
             # What a reconnection brings again was already seen.
-            if event.seq <= self.after:
+            if found.seq <= self.after:
                 continue
-            self.after = event.seq
+            self.after = found.seq
             self._failures = 0
-            self.done = event.last
-            yield event
+            self.done = found.last
+            yield found
 
     def enough(self) -> bool:
         """This connection has nothing more to give: the end was seen, or it may be silent for
@@ -113,7 +116,7 @@ class Follow:
 
     def lost(self, error: Optional[GloveboxError]) -> float:
         """The connection is gone. Returns the pause before the next, or raises."""
-        if now() - self._opened >= _GOOD:
+        if now() - self._opened >= GOOD:
             self._failures = 0
         self._left()
         if error is None and self._late:

@@ -11,11 +11,11 @@ use std::sync::{Mutex, PoisonError};
 use sha2::{Digest, Sha256};
 
 /// Counts up whenever what is written here changes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const FILE_MAX: u64 = 1 << 20;
 const ENTRIES_MAX: usize = 4096;
 
-const OWN_FILES: [(&str, &str); 6] = [
+const OWN_FILES: [(&str, &str); 5] = [
     (
         "passwd",
         "sandbox:x:1000:1000:sandbox:/home/sandbox:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
@@ -27,8 +27,14 @@ const OWN_FILES: [(&str, &str); 6] = [
         "nsswitch.conf",
         "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
     ),
-    ("resolv.conf", ""),
 ];
+
+/// Names mean nothing without a network.
+const NO_NAMES: &str = "";
+/// Whoever is asked, the sandbox's way out answers.
+const NAMES: &str = "nameserver 198.18.0.1\n";
+/// Where certificates are shown, if the host has none there.
+const TRUSTED: &str = "ssl/certs/ca-certificates.crt";
 
 /// What is taken over from the host: how commands and libraries are found, and public tables.
 const COPIED: [&str; 7] = [
@@ -55,11 +61,16 @@ impl Etc {
     /// Finds or makes it below `parent`; keyed by what it was made from, so a changed host gets a
     /// new one.
     pub fn below(parent: &Path) -> io::Result<Self> {
-        Self::made_from(parent, Path::new("/etc"))
+        Self::made_from(parent, Path::new("/etc"), NO_NAMES)
     }
 
-    fn made_from(parent: &Path, host: &Path) -> io::Result<Self> {
-        let place = parent.join(format!("etc-{}", key(host)));
+    /// The same for a sandbox with a way out.
+    pub fn with_names(parent: &Path) -> io::Result<Self> {
+        Self::made_from(parent, Path::new("/etc"), NAMES)
+    }
+
+    fn made_from(parent: &Path, host: &Path, names: &str) -> io::Result<Self> {
+        let place = parent.join(format!("etc-{}", key(host, names)));
         if place.is_dir() {
             return Ok(Self(place));
         }
@@ -71,7 +82,7 @@ impl Etc {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
         let draft = parent.join(format!("etc-draft-{:016x}", u64::from_ne_bytes(random)));
-        let made = fill(&draft, host).and_then(|()| match fs::rename(&draft, &place) {
+        let made = fill(&draft, host, names).and_then(|()| match fs::rename(&draft, &place) {
             // Another process was quicker and made the same.
             Err(_) if place.is_dir() => fs::remove_dir_all(&draft),
             other => other,
@@ -83,9 +94,10 @@ impl Etc {
     }
 }
 
-fn key(host: &Path) -> String {
+fn key(host: &Path, names: &str) -> String {
     let mut hash = Sha256::new();
     hash.update(VERSION.to_le_bytes());
+    hash.update(names);
     for (name, content) in OWN_FILES {
         hash.update(name);
         hash.update(content);
@@ -110,11 +122,12 @@ fn key(host: &Path) -> String {
         .collect()
 }
 
-fn fill(draft: &Path, host: &Path) -> io::Result<()> {
+fn fill(draft: &Path, host: &Path, names: &str) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o755).create(draft)?;
     for (name, content) in OWN_FILES {
         write(&draft.join(name), content.as_bytes())?;
     }
+    write(&draft.join("resolv.conf"), names.as_bytes())?;
     for name in COPIED {
         if let Some(parent) = Path::new(name).parent() {
             fs::DirBuilder::new()
@@ -124,7 +137,11 @@ fn fill(draft: &Path, host: &Path) -> io::Result<()> {
         }
         copy(&host.join(name), &draft.join(name))?;
     }
-    Ok(())
+    let trusted = draft.join(TRUSTED);
+    match fs::symlink_metadata(&trusted) {
+        Err(_) if names != NO_NAMES => write(&trusted, b""),
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 fn write(path: &Path, content: &[u8]) -> io::Result<()> {
@@ -188,7 +205,7 @@ mod tests {
     #[test]
     fn only_public_and_listed_things_are_taken_over() {
         let (host, parent) = (host(), tempfile::tempdir().unwrap());
-        let etc = Etc::made_from(parent.path(), host.path()).unwrap();
+        let etc = Etc::made_from(parent.path(), host.path(), NO_NAMES).unwrap();
         let has = |name: &str| fs::symlink_metadata(etc.path().join(name)).is_ok();
         assert!(has("passwd") && has("services") && has("alternatives/awk"));
         assert!(!has("shadow") && !has("protocols") && !has("alternatives/README"));
@@ -199,10 +216,16 @@ mod tests {
     #[test]
     fn it_is_made_once_and_again_when_the_host_changes() {
         let (host, parent) = (host(), tempfile::tempdir().unwrap());
-        let first = Etc::made_from(parent.path(), host.path()).unwrap();
-        assert_eq!(first, Etc::made_from(parent.path(), host.path()).unwrap());
+        let first = Etc::made_from(parent.path(), host.path(), NO_NAMES).unwrap();
+        assert_eq!(
+            first,
+            Etc::made_from(parent.path(), host.path(), NO_NAMES).unwrap()
+        );
         fs::write(host.path().join("services"), "https 443/tcp and more\n").unwrap();
-        assert_ne!(first, Etc::made_from(parent.path(), host.path()).unwrap());
+        assert_ne!(
+            first,
+            Etc::made_from(parent.path(), host.path(), NO_NAMES).unwrap()
+        );
         let drafts = fs::read_dir(parent.path()).unwrap().flatten();
         assert_eq!(
             drafts

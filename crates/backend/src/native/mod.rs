@@ -1,17 +1,31 @@
 //! The native Linux backend: namespaces, a system call filter, Landlock and control groups, without
 //! any container engine.
 
+mod baseline;
+mod birth;
 mod etc;
 mod facts;
+mod keep;
 mod layout;
+mod notices;
+mod parcels;
+mod preload;
 mod probe;
-mod processes;
-mod pump;
+pub(crate) mod processes;
+pub(crate) mod pump;
 mod sandbox;
-mod space;
+pub(crate) mod space;
+mod standing;
 mod supervise;
+mod tray;
+mod warm;
 mod watch;
 
 pub use etc::Etc;
+pub use keep::KeptNative;
+pub use preload::{Language, Preload};
 pub use probe::probe;
-pub use sandbox::{Ground, Native, Prepared, Remains};
+pub use sandbox::{Ground, Native, Prepared};
+pub(crate) use supervise::no_exec;
+pub use tray::Tray;
+pub use warm::Warm;

@@ -22,6 +22,7 @@ fn examine(guarantee: Guarantee, facts: &Facts) -> Evidence {
         Guarantee::OwnHostname => namespace("uts"),
         Guarantee::OwnCgroupView => namespace("cgroup"),
         Guarantee::NoNetwork => namespace("net"),
+        Guarantee::EgressOnly => way_out(),
         Guarantee::ReadOnlyRoot => always("a memory root with read-only binds"),
         Guarantee::NoCapabilities => always("all sets emptied before the program starts"),
         Guarantee::NoNewPrivileges => always("set before the program starts"),
@@ -33,9 +34,15 @@ fn examine(guarantee: Guarantee, facts: &Facts) -> Evidence {
         Guarantee::CpuLimit => limit(facts, "cpu", "held to whole processors, time is watched"),
         Guarantee::DiskLimit => (
             Grade::Supervised,
-            "temporary files and scratch workspaces by the kernel, other workspaces watched"
+            "temporary files, scratch workspaces and, where the kernel's limit is demanded, \
+             writes that are held back by the kernel; other workspaces watched"
                 .to_owned(),
             None,
+        ),
+        Guarantee::OwnKernel => (
+            Grade::Unavailable,
+            "programs speak to the host's kernel, through a filter".to_owned(),
+            Some("use the `docker` backend with the runtime `runsc`".to_owned()),
         ),
     };
     Evidence {
@@ -59,6 +66,22 @@ fn namespace(name: &str) -> Finding {
     } else {
         let fix = format!("use a kernel built with {name} namespaces");
         (Grade::Unavailable, format!("{path} is missing"), Some(fix))
+    }
+}
+
+/// The rules that steer what is sent are set by this protocol. A run with a network tries them all,
+/// and is refused where one is missing.
+fn way_out() -> Finding {
+    match (namespace("net"), glovebox_cage::can_ask_netfilter()) {
+        ((Grade::Kernel, ..), Ok(())) => always(
+            "netfilter can be asked: all that is sent is redirected in the sandbox's own namespace",
+        ),
+        ((Grade::Kernel, ..), Err(error)) => (
+            Grade::Unavailable,
+            format!("netfilter cannot be asked: {error}"),
+            Some("as root: `modprobe nf_tables nft_redir nft_nat`".to_owned()),
+        ),
+        (missing, _) => missing,
     }
 }
 

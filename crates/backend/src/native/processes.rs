@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
+use rustix::fs::{Mode, OFlags};
+
 /// Clock ticks per second of the numbers in /proc, fixed by the kernel's interface.
 const TICKS: u64 = 100;
 const PAGE: u64 = 4096;
@@ -11,15 +13,15 @@ const PAGE: u64 = 4096;
 const MOST: usize = 100_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Sum {
+pub(crate) struct Sum {
     /// Of their own.
     anon_bytes: u64,
     /// Shared memory that is mapped.
     shmem_bytes: u64,
     /// All together, with memory files that nobody has mapped.
-    pub(super) memory_bytes: u64,
-    pub(super) cpu_ms: u64,
-    pub(super) pids: u64,
+    pub(crate) memory_bytes: u64,
+    pub(crate) cpu_ms: u64,
+    pub(crate) pids: u64,
     largest: Largest,
 }
 
@@ -30,7 +32,7 @@ struct Largest {
 }
 
 impl Sum {
-    pub(super) fn max(self, other: Self) -> Self {
+    pub(crate) fn max(self, other: Self) -> Self {
         Self {
             anon_bytes: self.anon_bytes.max(other.anon_bytes),
             shmem_bytes: self.shmem_bytes.max(other.shmem_bytes),
@@ -42,7 +44,7 @@ impl Sum {
     }
 
     /// Ends the largest process, as the kernel's own OOM killer would. False if there was none.
-    pub(super) fn end_largest(&self, init: i32) -> bool {
+    pub(crate) fn end_largest(&self, init: i32) -> bool {
         use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
         let Some(pid) = Pid::from_raw(self.largest.pid) else {
             return false;
@@ -70,22 +72,168 @@ fn descends(mut pid: i32, init: i32) -> bool {
 
 /// Field 4 of proc_pid_stat(5).
 fn parent(pid: i32) -> Option<i32> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    text.rsplit_once(')')?
-        .1
-        .split_whitespace()
-        .nth(1)?
-        .parse()
-        .ok()
+    let mut buffer = [0; 1024];
+    let parent = Fields::of(stat(pid, &mut buffer)?)?.number(4)?;
+    parent.try_into().ok()
+}
+
+/// The one child of a process that has no other.
+pub(crate) fn only_child(pid: i32) -> Option<i32> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+    let mut children = children.split_whitespace();
+    let child = children.next()?.parse().ok()?;
+    children.next().is_none().then_some(child)
+}
+
+/// How far a process is on its way out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    Not,
+    /// With status 0 and for good: it runs no instruction of its own any more, only the kernel is still
+    /// busy giving its memory back. Its parent hears of it after that.
+    Well,
+    /// Its parent has heard, or hears sooner than we.
+    Gone,
+}
+
+impl Leaving {
+    /// Only for one that [`tells_all`].
+    pub(crate) fn of(pid: i32) -> Self {
+        let mut buffer = [0; 1024];
+        let text = stat(pid, &mut buffer);
+        text.and_then(Self::read).unwrap_or(Self::Gone)
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        const EXITING: u64 = 4;
+        let fields = Fields::of(text)?;
+        if matches!(fields.state()?, "Z" | "X") {
+            return Some(Self::Gone);
+        }
+        let exiting = fields.number(9)? & EXITING != 0;
+        let alone = fields.number(20)? == 1;
+        // Its memory is taken from it after its status was set.
+        let memory_taken = fields.number(23)? == 0;
+        let well = fields.number(52)? == 0;
+        let left = exiting && alone && memory_taken && well;
+        Some(if left { Self::Well } else { Self::Not })
+    }
+}
+
+/// Whether a process has ended, and as what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Lives,
+    /// It was still the program that made it.
+    EndedAsMade,
+    /// It was another, or nobody can say any more.
+    Ended,
+}
+
+impl Fate {
+    pub(crate) fn of(pid: i32) -> Self {
+        let mut buffer = [0; 1024];
+        let text = stat(pid, &mut buffer);
+        text.and_then(Self::read).unwrap_or(Self::Ended)
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        const EXITING: u64 = 0x4;
+        const NEVER_EXECUTED: u64 = 0x40;
+        let fields = Fields::of(text)?;
+        let flags = fields.number(9)?;
+        let is_over = flags & EXITING != 0 || matches!(fields.state()?, "Z" | "X");
+        Some(match (is_over, flags & NEVER_EXECUTED != 0) {
+            (false, _) => Self::Lives,
+            (true, true) => Self::EndedAsMade,
+            (true, false) => Self::Ended,
+        })
+    }
+}
+
+/// Whether the kernel tells us everything of a process: its status only to those who may trace it, and
+/// the others read 0 there. They read 1 for where its code begins as well, which is never true.
+pub(crate) fn tells_all(pid: i32) -> bool {
+    let mut buffer = [0; 1024];
+    let code_begins = stat(pid, &mut buffer).and_then(|text| Fields::of(text)?.number(26));
+    code_begins.is_some_and(|at| at > 1)
+}
+
+fn stat(pid: i32, buffer: &mut [u8; 1024]) -> Option<&str> {
+    // Short, and given whole in one read.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(format!("/proc/{pid}/stat"), flags, Mode::empty()).ok()?;
+    let length = rustix::io::read(file, &mut buffer[..]).ok()?;
+    // The name is the process's own choice and need not be text; nothing after it is.
+    let name_ends = buffer[..length].iter().rposition(|byte| *byte == b')')?;
+    str::from_utf8(&buffer[name_ends..length]).ok()
+}
+
+/// Of proc_pid_stat(5), counted from 1 there. The second, a name, may hold anything.
+struct Fields<'text>(Vec<&'text str>);
+
+impl<'text> Fields<'text> {
+    fn of(text: &'text str) -> Option<Self> {
+        let (_, rest) = text.rsplit_once(')')?;
+        Some(Self(rest.split_whitespace().collect()))
+    }
+
+    fn state(&self) -> Option<&'text str> {
+        self.0.first().copied()
+    }
+
+    fn number(&self, field: usize) -> Option<u64> {
+        self.0.get(field - 3)?.parse().ok()
+    }
 }
 
 /// How memory is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Count {
+pub(crate) enum Count {
     /// Cheap, and never too low: pages that forked processes still share count for each.
     Upper,
     /// Dear: shared pages count in parts.
     Exact,
+}
+
+/// One process among the others of the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kin {
+    pub(crate) parent: i32,
+    pub(crate) session: i32,
+    /// In ticks since the host started: with its number the one and only name of a process.
+    pub(crate) started: u64,
+    /// It has ended, and its parent has not looked yet.
+    pub(crate) is_over: bool,
+}
+
+impl Kin {
+    /// None when there is no such process.
+    pub(crate) fn of(pid: i32) -> Option<Self> {
+        let mut buffer = [0; 1024];
+        let fields = Fields::of(stat(pid, &mut buffer)?)?;
+        Some(Self {
+            parent: fields.number(4)?.try_into().ok()?,
+            session: fields.number(6)?.try_into().ok()?,
+            started: fields.number(22)?,
+            is_over: matches!(fields.state()?, "Z" | "X"),
+        })
+    }
+}
+
+/// What one process uses itself: memory, processor time in milliseconds with that of the children
+/// it has buried, threads. One that is gone uses nothing.
+pub(crate) fn used_by(pid: i32, count: Count) -> (u64, u64, u64) {
+    let pages = match count {
+        Count::Upper => own_pages(pid),
+        Count::Exact => exact_pages(pid).or_else(|| own_pages(pid)),
+    };
+    let (anon, shmem) = pages.unwrap_or_default();
+    let mut buffer = [0; 1024];
+    let fields = stat(pid, &mut buffer).and_then(Fields::of);
+    let threads = fields.and_then(|it| it.number(20)).unwrap_or(0);
+    let cpu_ms = ticks(pid).unwrap_or(0) * 1000 / TICKS;
+    ((anon + shmem) * PAGE, cpu_ms, threads)
 }
 
 /// Every process from pid 1 of a sandbox downward, with each of its threads' children.
@@ -117,7 +265,7 @@ fn tree(init: i32, mut visit: impl FnMut(i32, u64)) {
 }
 
 /// Everything below pid 1 of a sandbox, itself not counted among the pids.
-pub(super) fn below(init: i32, count: Count) -> Sum {
+pub(crate) fn below(init: i32, count: Count) -> Sum {
     let mut sum = Sum::default();
     tree(init, |pid, threads| {
         sum.cpu_ms += ticks(pid).unwrap_or(0) * 1000 / TICKS;
@@ -153,13 +301,13 @@ fn is_memory(file: &Path) -> bool {
 
 /// What unlinked files take that processes of a sandbox still have open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Nameless {
-    pub(super) bytes: u64,
-    pub(super) files: u64,
+pub(crate) struct Nameless {
+    pub(crate) bytes: u64,
+    pub(crate) files: u64,
 }
 
 /// Of the file systems that count, each file once.
-pub(super) fn nameless_files(init: i32, counts: impl Fn(u64, &Path) -> bool) -> Nameless {
+pub(crate) fn nameless_files(init: i32, counts: impl Fn(u64, &Path) -> bool) -> Nameless {
     use std::os::unix::fs::MetadataExt;
     let mut seen = HashSet::new();
     let mut sum = Nameless::default();
@@ -207,15 +355,9 @@ fn kilobytes(text: &str, key: &str) -> Option<u64> {
 
 /// Its own time and that of the children it has buried: fields 14 to 17 of proc_pid_stat(5).
 fn ticks(pid: i32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = text.rsplit_once(')')?;
-    Some(
-        rest.split_whitespace()
-            .skip(11)
-            .take(4)
-            .filter_map(|it| it.parse::<u64>().ok())
-            .sum(),
-    )
+    let mut buffer = [0; 1024];
+    let fields = Fields::of(stat(pid, &mut buffer)?)?;
+    Some((14..=17).filter_map(|field| fields.number(field)).sum())
 }
 
 #[cfg(test)]
@@ -236,6 +378,30 @@ mod tests {
         child.wait().unwrap();
         assert!(sum.pids >= 1);
         assert!(sum.memory_bytes > 0);
+    }
+
+    #[test]
+    fn who_runs_or_failed_has_not_left_well() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert!(tells_all(own));
+        assert!(!tells_all(i32::MAX));
+        assert_eq!(Leaving::of(own), Leaving::Not);
+        assert_eq!(Leaving::of(i32::MAX), Leaving::Gone);
+        let stat = |state: &str, flags: u64, threads: u64, memory: u64, status: u64| {
+            let mut fields = vec!["0".to_owned(); 50];
+            fields[0] = state.to_owned();
+            for (number, value) in [(9, flags), (20, threads), (23, memory), (52, status)] {
+                fields[number - 3] = value.to_string();
+            }
+            Leaving::read(&format!("7 (a) b) {}\n", fields.join(" ")))
+        };
+        assert_eq!(stat("R", 4, 1, 0, 0), Some(Leaving::Well));
+        assert_eq!(stat("R", 0, 1, 0, 0), Some(Leaving::Not));
+        assert_eq!(stat("R", 4, 2, 0, 0), Some(Leaving::Not));
+        assert_eq!(stat("R", 4, 1, 4096, 0), Some(Leaving::Not));
+        assert_eq!(stat("R", 4, 1, 0, 256), Some(Leaving::Not));
+        assert_eq!(stat("Z", 4, 1, 0, 0), Some(Leaving::Gone));
+        assert_eq!(Leaving::read("7 (cut"), None);
     }
 
     #[test]

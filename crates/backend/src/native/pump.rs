@@ -12,14 +12,14 @@ const CHUNK: usize = 64 << 10;
 
 /// Whether there may be more at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(crate) enum Taken {
     Some,
     Nothing,
 }
 
 /// Our end of an output stream.
 #[derive(Debug)]
-pub(super) struct Outlet {
+pub(crate) struct Outlet {
     stream: Stream,
     /// None after the end.
     pipe: Option<OwnedFd>,
@@ -27,7 +27,7 @@ pub(super) struct Outlet {
 
 impl Outlet {
     /// The outlet, and the end that goes to the payload.
-    pub(super) fn new(stream: Stream) -> rustix::io::Result<(Self, OwnedFd)> {
+    pub(crate) fn new(stream: Stream) -> rustix::io::Result<(Self, OwnedFd)> {
         let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
         rustix::io::ioctl_fionbio(&ours, true)?;
         Ok((
@@ -39,12 +39,12 @@ impl Outlet {
         ))
     }
 
-    pub(super) fn pipe(&self) -> Option<&OwnedFd> {
+    pub(crate) fn pipe(&self) -> Option<&OwnedFd> {
         self.pipe.as_ref()
     }
 
     /// Takes what is there, at most one chunk, so that one loud stream never starves the rest.
-    pub(super) fn take(&mut self, buffer: &mut [u8], sink: &mut dyn Sink) -> Taken {
+    pub(crate) fn take(&mut self, buffer: &mut [u8], sink: &mut dyn Sink) -> Taken {
         let Some(pipe) = &self.pipe else {
             return Taken::Nothing;
         };
@@ -62,14 +62,14 @@ impl Outlet {
         }
     }
 
-    pub(super) fn buffer() -> Vec<u8> {
+    pub(crate) fn buffer() -> Vec<u8> {
         vec![0; CHUNK]
     }
 }
 
 /// The payload's standard input: empty, or fed from a descriptor of the caller's.
 #[derive(Debug)]
-pub(super) struct Inlet {
+pub(crate) struct Inlet {
     source: Option<OwnedFd>,
     pipe: Option<OwnedFd>,
     waiting: Vec<u8>,
@@ -77,7 +77,7 @@ pub(super) struct Inlet {
 
 impl Inlet {
     /// The caller's own descriptor never goes inside: a terminal could be typed into from there.
-    pub(super) fn new(source: Option<OwnedFd>) -> rustix::io::Result<(Self, OwnedFd)> {
+    pub(crate) fn new(source: Option<OwnedFd>) -> rustix::io::Result<(Self, OwnedFd)> {
         if source.is_none() {
             let null = rustix::fs::open(
                 c"/dev/null",
@@ -94,30 +94,33 @@ impl Inlet {
             ));
         }
         let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
-        rustix::io::ioctl_fionbio(&ours, true)?;
-        Ok((
-            Self {
-                source,
-                pipe: Some(ours),
-                waiting: Vec::new(),
-            },
-            theirs,
-        ))
+        Ok((Self::over(source, ours)?, theirs))
+    }
+
+    /// For a payload that has its end of the pipe already. Without a source it reads an end.
+    pub(crate) fn over(source: Option<OwnedFd>, pipe: OwnedFd) -> rustix::io::Result<Self> {
+        rustix::io::ioctl_fionbio(&pipe, true)?;
+        let pipe = source.is_some().then_some(pipe);
+        Ok(Self {
+            source,
+            pipe,
+            waiting: Vec::new(),
+        })
     }
 
     /// To be polled for reading, while there is nothing to write.
-    pub(super) fn source(&self) -> Option<&OwnedFd> {
+    pub(crate) fn source(&self) -> Option<&OwnedFd> {
         self.source
             .as_ref()
             .filter(|_| self.waiting.is_empty() && self.pipe.is_some())
     }
 
     /// To be polled for writing, while there is something to write.
-    pub(super) fn pipe(&self) -> Option<&OwnedFd> {
+    pub(crate) fn pipe(&self) -> Option<&OwnedFd> {
         self.pipe.as_ref().filter(|_| !self.waiting.is_empty())
     }
 
-    pub(super) fn read(&mut self, buffer: &mut [u8]) {
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) {
         let Some(source) = &self.source else { return };
         match rustix::io::read(source.as_fd(), &mut *buffer) {
             Ok(0) => self.close(),
@@ -127,7 +130,7 @@ impl Inlet {
         }
     }
 
-    pub(super) fn write(&mut self) {
+    pub(crate) fn write(&mut self) {
         let Some(pipe) = &self.pipe else { return };
         match rustix::io::write(pipe, &self.waiting) {
             Ok(count) => drop(self.waiting.drain(..count)),

@@ -1,22 +1,25 @@
 //! One native sandbox: its control groups, its plan on the way, its one run.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use glovebox_cage::cgroup::{self, Bounds, Group};
-use glovebox_cage::{Event, Handle, SpawnError, Spawner};
+use glovebox_cage::{After, Event, Handle, SpawnError, Spawner, WayOut};
 use glovebox_model::{
-    Code, Error, Grade, Guarantee, Isolation, LimitsDemand, NetworkMode, Profile, Result, Stage,
+    Access, Code, Error, Grade, Guarantee, Isolation, LimitsDemand, Profile, Result, Stage,
 };
 
-use glovebox_workspace::Dir;
-
+use super::birth::Birth;
 use super::etc::Etc;
-use super::facts::Facts;
-use super::layout::lay_out;
-use super::supervise;
-use crate::ended::Ended;
-use crate::spec::{Order, Spec};
-use crate::streams::{Cancel, Sink};
+use super::facts::{Facts, Privilege};
+use super::layout::{has_way_out, lay_out};
+use super::standing::Standing;
+use super::supervise::{self, Bound, Opening};
+use super::tray::{self, Tray};
+use crate::ended::{Ended, Ending};
+use crate::notice::Observation;
+use crate::sandbox::{Remains, Run, Sandbox};
+use crate::spec::{Layer, Place, Spec};
 
 /// A keeper and the groups its sandbox is limited by. However it is dropped, nothing is left.
 #[derive(Debug)]
@@ -53,17 +56,38 @@ pub struct Native {
     seat: Seat,
 }
 
-/// A keeper on its way out and the control groups that go with it. Dropping it waits for both.
-#[derive(Debug)]
-pub struct Remains {
-    _seat: Seat,
-}
-
 /// A sandbox under construction or standing, ready for one run.
 #[derive(Debug)]
 pub struct Prepared {
-    pub(super) seat: Seat,
+    seat: Seat,
     isolation: Isolation,
+    birth: Birth,
+    /// For one that stood before its exec was known.
+    bound: Option<Bound>,
+    /// Where a layer in memory is laid when the run is over.
+    tray: Option<Tray>,
+    is_observed: bool,
+}
+
+/// Building takes milliseconds; a file system that hangs must not hang the caller.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Prepared {
+    fn has_way_out(&self) -> bool {
+        self.isolation.0.get(&Guarantee::NoNetwork) != Some(&Grade::Kernel)
+    }
+
+    pub(super) fn bound(seat: Seat, isolation: Isolation, bound: Bound) -> Self {
+        let bound = Some(bound);
+        Self {
+            seat,
+            isolation,
+            birth: Birth::default(),
+            bound,
+            tray: None,
+            is_observed: false,
+        }
+    }
 }
 
 /// What sandboxes stand on, looked at once.
@@ -138,13 +162,75 @@ impl Native {
     }
 
     /// Sends the plan. The sandbox is built while the caller goes on; `Prepared::run` waits for it.
-    pub fn open(mut self, spec: &Spec<'_>, state: &Path) -> Result<Prepared> {
+    pub fn open(self, spec: &Spec<'_>, state: &Path) -> Result<Prepared> {
+        let (seat, isolation) = self.build(spec, None, state, After::End)?;
+        Ok(Prepared {
+            seat,
+            isolation,
+            birth: Birth::default(),
+            bound: None,
+            tray: None,
+            is_observed: spec.observe.is_some(),
+        })
+    }
+
+    /// The same with everything that is written to the workspace going to a layer of its own. The
+    /// workspace itself, which must be there and writable, stays as it is.
+    pub fn open_layered(
+        self,
+        spec: &Spec<'_>,
+        layer: Layer<'_>,
+        state: &Path,
+    ) -> Result<(Prepared, Tray)> {
+        let (seat, isolation) = self.build(spec, Some(layer), state, After::End)?;
+        let tray = Tray::default();
+        let prepared = Prepared {
+            seat,
+            isolation,
+            birth: Birth::default(),
+            bound: None,
+            tray: Some(tray.clone()),
+            is_observed: spec.observe.is_some(),
+        };
+        Ok((prepared, tray))
+    }
+
+    /// A sandbox that is there before its exec is, or between two of them.
+    pub(super) fn stand(self, spec: &Spec<'_>, state: &Path) -> Result<Standing> {
+        if self.facts.privilege != Privilege::Root {
+            return Err(Error::new(
+                Code::BackendUnavailable,
+                Stage::Admit,
+                "only root can show directories in a sandbox that stands already, \
+                 so none is made ahead or kept for an ordinary user",
+            )
+            .hint("run `glovebox serve` as root, or use a fresh sandbox for each exec"));
+        }
+        if spec.observe.is_some() {
+            return Err(Error::new(
+                Code::BackendUnavailable,
+                Stage::Admit,
+                "a sandbox that is observed is made for one exec, and none is made ahead or kept",
+            )
+            .hint("use a fresh sandbox for what is simulated"));
+        }
+        let (seat, isolation) = self.build(spec, None, state, After::Stay)?;
+        Ok(Standing::new(seat, isolation, spec))
+    }
+
+    fn build(
+        mut self,
+        spec: &Spec<'_>,
+        layer: Option<Layer<'_>>,
+        state: &Path,
+        after: After,
+    ) -> Result<(Seat, Isolation)> {
         if self.seat.group.is_none() {
             // Whatever the host offers, it was not taken.
             self.facts.cgroups = Err("no control group was reserved".to_owned());
         }
-        let isolation = self.isolation();
-        demand(&isolation, spec.profile)?;
+        let isolation = self.isolation(spec, layer);
+        demand(&isolation, spec)?;
         let limits = &spec.profile.limits;
         if let Some(group) = &self.seat.group {
             let bounds = Bounds {
@@ -161,7 +247,11 @@ impl Native {
                 .caused_by(error)
             })?;
         }
-        let etc = Etc::below(state).map_err(|error| {
+        let etc = match has_way_out(spec) {
+            true => Etc::with_names(state),
+            false => Etc::below(state),
+        };
+        let etc = etc.map_err(|error| {
             Error::new(
                 Code::StoreUnavailable,
                 Stage::Run,
@@ -170,14 +260,11 @@ impl Native {
             .caused_by(error)
         })?;
         let birthplace = self.seat.group.as_ref().and_then(Group::birthplace);
-        let layout = lay_out(spec, &self.facts, &etc, birthplace)?;
+        let layout = lay_out(spec, layer, &self.facts, &etc, birthplace, after)?;
         let plan = mutated_plan(layout.plan);
         let sent = self.seat.handle.build(plan, &layout.descriptors);
         sent.map_err(|errno| self.why_gone(&errno))?;
-        Ok(Prepared {
-            seat: self.seat,
-            isolation,
-        })
+        Ok((self.seat, isolation))
     }
 
     /// A keeper that cannot do its part says so before it goes.
@@ -189,7 +276,8 @@ impl Native {
     }
 
     /// What will be enforced: isolation always, limits by grade.
-    fn isolation(&self) -> Isolation {
+    fn isolation(&self, spec: &Spec<'_>, layer: Option<Layer<'_>>) -> Isolation {
+        let disk = disk_grade(spec, layer);
         let kernel = |controller: &str| {
             let on = self.seat.group.is_some() && self.facts.kernel_limits(controller);
             if on { Grade::Kernel } else { Grade::Supervised }
@@ -199,7 +287,9 @@ impl Native {
             // Without a group the kernel still counts processes, per user namespace.
             Guarantee::PidsLimit => Grade::Kernel,
             Guarantee::CpuLimit => kernel("cpu"),
-            Guarantee::DiskLimit => Grade::Supervised,
+            Guarantee::DiskLimit => disk,
+            Guarantee::OwnKernel => Grade::Unavailable,
+            Guarantee::NoNetwork if has_way_out(spec) => Grade::Unavailable,
             Guarantee::FileRules if self.facts.landlock_abi == 0 => Grade::Unavailable,
             _ => Grade::Kernel,
         };
@@ -212,8 +302,29 @@ impl Native {
     }
 }
 
-fn demand(isolation: &Isolation, profile: &Profile) -> Result<()> {
-    let refuse = |what: &str| {
+/// The kernel limits memory and nobody limits a directory on disk but us.
+fn disk_grade(spec: &Spec<'_>, layer: Option<Layer<'_>>) -> Grade {
+    let on_disk = |place: &Place<'_>| match place {
+        Place::Empty => false,
+        Place::Tree(tree) => tree.access == Access::Rw,
+        Place::Later(access) => *access == Access::Rw,
+    };
+    let work = match layer {
+        Some(Layer::Memory { .. }) => false,
+        Some(Layer::Disk(_)) => true,
+        None => on_disk(&spec.work),
+    };
+    let cached = spec.caches.iter().any(|it| it.tree.access == Access::Rw);
+    // As ever, where nothing was asked for.
+    match layer.is_none() || work || cached || on_disk(&spec.artifacts) || spec.home.is_some() {
+        true => Grade::Supervised,
+        false => Grade::Kernel,
+    }
+}
+
+fn demand(isolation: &Isolation, spec: &Spec<'_>) -> Result<()> {
+    let profile: &Profile = spec.profile;
+    let refuse = |what: &dyn std::fmt::Display| {
         Err(Error::new(
             Code::BackendUnavailable,
             Stage::Run,
@@ -221,27 +332,35 @@ fn demand(isolation: &Isolation, profile: &Profile) -> Result<()> {
         )
         .hint("change the settings that grant it; `glovebox policy explain` shows where they are"))
     };
-    match profile.network {
-        // Retrieval is done for the program, from outside.
-        NetworkMode::None | NetworkMode::Retrieval => {}
-        mode @ (NetworkMode::Allowlist | NetworkMode::Unrestricted) => {
-            return refuse(&format!("the network `{mode}`"));
-        }
+    match (&profile.image, spec.image) {
+        (Some(image), None) => return refuse(&format!("the image `{image}`")),
+        (None, Some(_)) => return refuse(&"an image that no profile names"),
+        (Some(_), Some(_)) | (None, None) => {}
     }
-    if let Some(image) = &profile.image {
-        return refuse(&format!("the image `{image}`"));
+    if let Some(runtime) = &profile.runtime {
+        return refuse(&format!("the container runtime `{runtime}`"));
+    }
+    if profile.limits.gpus.get() > 0 || profile.limits.tpus.get() > 0 {
+        return refuse(&"graphics or tensor processors");
+    }
+    let is_short = |it: &Guarantee| isolation.0.get(it) != Some(&Grade::Kernel);
+    if let Some(guarantee) = profile.require.iter().find(|it| is_short(it)) {
+        return Err(Error::new(
+            Code::BackendUnavailable,
+            Stage::Run,
+            format!("`{guarantee}` is demanded of the kernel, and the `native` backend cannot give it here"),
+        )
+        .hint("`glovebox doctor` shows what this host lets Glovebox enforce"));
     }
     if profile.limits_demand == LimitsDemand::Supervised {
         return Ok(());
     }
-    let short = [
+    let limits = [
         Guarantee::MemoryLimit,
         Guarantee::PidsLimit,
         Guarantee::CpuLimit,
-    ]
-    .into_iter()
-    .find(|it| isolation.0.get(it) != Some(&Grade::Kernel));
-    match short {
+    ];
+    match limits.into_iter().find(is_short) {
         None => Ok(()),
         Some(guarantee) => Err(Error::new(
             Code::BackendUnavailable,
@@ -253,30 +372,55 @@ fn demand(isolation: &Isolation, profile: &Profile) -> Result<()> {
     }
 }
 
-impl Prepared {
-    /// It is not needed after all.
-    pub fn dismiss(self) -> Remains {
-        Remains { _seat: self.seat }
-    }
-
-    pub fn isolation(&self) -> &Isolation {
+impl Sandbox for Prepared {
+    fn isolation(&self) -> &Isolation {
         &self.isolation
     }
 
-    /// Runs the order and stays until no process of the sandbox is left. `watched` are the
-    /// directories on disk that it may write, counted together against the disk limit. What the kernel still has
-    /// to take apart goes on in the background until the second value is dropped.
-    pub fn run(
-        self,
-        order: &Order,
-        profile: &Profile,
-        watched: &[&Dir],
-        stdin: Option<std::os::fd::OwnedFd>,
-        sink: &mut dyn Sink,
-        cancel: &Cancel,
-    ) -> (Result<Ended>, Remains) {
-        let ended = supervise::run(&self, order, profile, watched, stdin, sink, cancel);
-        (ended, Remains { _seat: self.seat })
+    fn way_out(&mut self) -> Result<Option<WayOut>> {
+        // One that stood before its exec was known has said what it had to say.
+        if self.bound.is_none() && self.has_way_out() {
+            let deadline = Instant::now() + PATIENCE;
+            self.birth.settle(&self.seat.handle, deadline)?;
+        }
+        Ok(self.seat.handle.take_way_out())
+    }
+
+    fn observation(&mut self) -> Result<Option<Observation>> {
+        // One that stood before its exec was known is never observed.
+        if self.bound.is_none() && self.is_observed {
+            let deadline = Instant::now() + PATIENCE;
+            self.birth.settle(&self.seat.handle, deadline)?;
+        }
+        let effects = self.seat.handle.take_effects();
+        Ok(effects.map(|effects| Observation { effects }))
+    }
+
+    fn run(mut self: Box<Self>, run: Run<'_>) -> (Result<Ended>, Remains) {
+        let opening = match (self.bound, self.birth.stands()) {
+            (Some(bound), _) => Opening::Bound(bound),
+            (None, Some(init)) => Opening::Built { init },
+            (None, None) => Opening::Building,
+        };
+        let mut outcome = supervise::run(&self.seat, opening, run);
+        if outcome.stands {
+            // Its one exec is over: what is left goes while the caller goes on.
+            let _ = self.seat.handle.kill();
+        }
+        if let (Some(tray), Some(layer)) = (&self.tray, self.seat.handle.take_memory()) {
+            if let Ok(ended) = &mut outcome.ended
+                && ended.limit_hit.is_none()
+                && ended.ending != (Ending::Exited { code: 0 })
+            {
+                ended.limit_hit = tray::full(&layer);
+            }
+            tray.lay(&layer);
+        }
+        (outcome.ended, Remains::of(self.seat))
+    }
+
+    fn dismiss(self: Box<Self>) -> Remains {
+        Remains::of(self.seat)
     }
 }
 
@@ -294,9 +438,25 @@ pub(super) fn setup_failed(failure: &glovebox_cage::Failure) -> Error {
              as root, `sysctl user.max_user_namespaces=15000` (and on Ubuntu \
              `sysctl kernel.apparmor_restrict_unprivileged_userns=0`)",
         ),
+        "way out" => Some(
+            "this kernel cannot steer what the sandbox sends: it takes nf_tables with its `inet` \
+             family, `nft_redir` and `nft_nat` (as root, `modprobe nf_tables nft_redir nft_nat`); \
+             an exec with the network `none` needs nothing of it",
+        ),
+        "observe" => Some(
+            "this kernel cannot show what a program asks of it: it takes Linux 5.19 or newer, and \
+             nobody may observe Glovebox itself in that way; an exec that is not simulated needs \
+             nothing of it",
+        ),
         step if step.starts_with("id-map") => Some(
             "the file system of the workspace cannot show its owner as another user; \
              move it to ext4, xfs, btrfs or tmpfs, or run as the owner instead of root",
+        ),
+        step if step.starts_with("layer") => Some(
+            "this kernel cannot put a layer over the workspace: it takes Linux 5.11 or newer, no \
+             other file system mounted inside the workspace, and a state directory on ext4, xfs, \
+             btrfs or tmpfs; one in memory, for the kernel's `disk_limit`, Linux 6.6; an exec with \
+             `writes` at `direct` needs none",
         ),
         _ => None,
     };
@@ -328,6 +488,22 @@ fn mutated_plan(plan: glovebox_cage::Plan) -> glovebox_cage::Plan {
 #[cfg(not(debug_assertions))]
 fn mutated_plan(plan: glovebox_cage::Plan) -> glovebox_cage::Plan {
     plan
+}
+
+/// Of a directory that is attached to a sandbox that stands.
+#[cfg(debug_assertions)]
+pub(super) fn mutated_attributes(
+    mut attributes: Vec<glovebox_cage::Attribute>,
+) -> Vec<glovebox_cage::Attribute> {
+    attributes.retain(|it| !glovebox_cage::leaves_out(&format!("attach {it:?}")));
+    attributes
+}
+
+#[cfg(not(debug_assertions))]
+pub(super) fn mutated_attributes(
+    attributes: Vec<glovebox_cage::Attribute>,
+) -> Vec<glovebox_cage::Attribute> {
+    attributes
 }
 
 #[cfg(debug_assertions)]

@@ -2,6 +2,7 @@
 //! systems says cheaply that *somebody* took a lot; only then the directories are counted.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use glovebox_model::{LimitKind, Limits};
@@ -17,7 +18,7 @@ const COUNT: UsageLimits = UsageLimits {
 };
 
 #[derive(Debug)]
-pub(super) struct Space<'run> {
+pub(crate) struct Space<'run> {
     trees: Vec<&'run Dir>,
     since: FileTime,
     bytes: Budget,
@@ -46,9 +47,9 @@ impl Budget {
         self.count_below = free.saturating_sub(self.most.saturating_sub(used));
     }
 
-    /// All but a sixteenth.
+    /// All but a sixteenth. Of nothing nobody has taken nearly all.
     fn nearly(&self) -> u64 {
-        self.most - self.most / 16
+        (self.most - self.most / 16).max(1)
     }
 
     /// Somebody took nearly as much as this budget since the start.
@@ -58,7 +59,7 @@ impl Budget {
 }
 
 impl<'run> Space<'run> {
-    pub(super) fn new(trees: &[&'run Dir], limits: &Limits) -> Option<Self> {
+    pub(crate) fn new(trees: &[&'run Dir], limits: &Limits) -> Option<Self> {
         let trees = trees.to_vec();
         let (bytes, files) = free(&trees)?;
         Some(Self {
@@ -69,7 +70,7 @@ impl<'run> Space<'run> {
         })
     }
 
-    pub(super) fn look(&mut self, init: Option<i32>) -> Option<LimitKind> {
+    pub(crate) fn look(&mut self, init: Option<i32>) -> Option<LimitKind> {
         let (bytes, files) = free(&self.trees)?;
         if bytes >= self.bytes.count_below && files >= self.files.count_below {
             return None;
@@ -92,8 +93,23 @@ impl<'run> Space<'run> {
         }
     }
 
+    /// Whether more was taken than may be, by one who was gone before anybody looked; counted only if
+    /// the file system says that it may be.
+    pub(crate) fn passed(&self) -> Option<LimitKind> {
+        let (bytes, files) = free(&self.trees)?;
+        if !self.bytes.may_be_gone(bytes) && !self.files.may_be_gone(files) {
+            return None;
+        }
+        let used = self.count(bytes, files);
+        if used.bytes > self.bytes.most {
+            Some(LimitKind::Disk)
+        } else {
+            (used.inodes > self.files.most).then_some(LimitKind::Inodes)
+        }
+    }
+
     /// Whether nearly all of it is taken now; counted only if the file system says that it may be.
-    pub(super) fn used_up(&self) -> Option<LimitKind> {
+    pub(crate) fn used_up(&self) -> Option<LimitKind> {
         let (bytes, files) = free(&self.trees)?;
         if !self.bytes.may_be_gone(bytes) && !self.files.may_be_gone(files) {
             return None;
@@ -140,8 +156,17 @@ impl<'run> Space<'run> {
             .iter()
             .filter_map(|tree| rustix::fs::fstat(*tree).ok());
         let devices: BTreeSet<u64> = devices.map(|facts| facts.st_dev).collect();
-        processes::nameless_files(init, |device, _| devices.contains(&device))
+        // On a layer a file has the number of a device that only the sandbox knows; what it takes,
+        // it takes from the directory below, which is one of these.
+        processes::nameless_files(init, |device, file| {
+            devices.contains(&device) || is_layered(file)
+        })
     }
+}
+
+fn is_layered(file: &Path) -> bool {
+    const OVERLAYFS_MAGIC: i64 = 0x794c_7630;
+    rustix::fs::statfs(file).is_ok_and(|facts| facts.f_type == OVERLAYFS_MAGIC)
 }
 
 /// Of the file systems that the directories lie on, each once.

@@ -7,6 +7,7 @@ use glovebox_cage::cgroup;
 use glovebox_model::{LimitKind, Profile};
 use glovebox_workspace::Dir;
 
+use super::baseline::Baseline;
 use super::processes::{self, Count, Sum};
 use super::space::Space;
 
@@ -19,6 +20,7 @@ const MEMORY_KILLS: u32 = 16;
 #[derive(Debug)]
 pub(super) struct Watch<'run> {
     profile: &'run Profile,
+    baseline: Baseline,
     space: Option<Space<'run>>,
     next: Instant,
     init: Option<i32>,
@@ -28,9 +30,15 @@ pub(super) struct Watch<'run> {
 }
 
 impl<'run> Watch<'run> {
-    pub(super) fn new(profile: &'run Profile, watched: &[&'run Dir], started: Instant) -> Self {
+    pub(super) fn new(
+        profile: &'run Profile,
+        watched: &[&'run Dir],
+        started: Instant,
+        baseline: Baseline,
+    ) -> Self {
         Self {
             profile,
+            baseline,
             space: Space::new(watched, &profile.limits),
             next: started + INTERVAL,
             init: None,
@@ -42,6 +50,10 @@ impl<'run> Watch<'run> {
 
     pub(super) fn born(&mut self, init: i32) {
         self.init = Some(init);
+    }
+
+    pub(super) fn init(&self) -> Option<i32> {
+        self.init
     }
 
     pub(super) fn next(&self) -> Instant {
@@ -70,6 +82,11 @@ impl<'run> Watch<'run> {
         self.pids_reached
     }
 
+    /// At the end: a program that was quick may have taken more than was looked for.
+    pub(super) fn space_passed(&self) -> Option<LimitKind> {
+        self.space.as_ref().and_then(Space::passed)
+    }
+
     /// At the end: a failed program may have met the limit of one file, which ends nobody.
     pub(super) fn space_used_up(&self) -> Option<LimitKind> {
         self.space.as_ref().and_then(Space::used_up)
@@ -95,7 +112,7 @@ impl<'run> Watch<'run> {
     }
 
     fn look_at_group(&self, group: &cgroup::Group) -> Option<LimitKind> {
-        let cpu_us = group.stats().cpu_us?;
+        let cpu_us = self.baseline.cpu_us(&group.stats())?;
         (cpu_us / 1000 > self.profile.limits.cpu_ms.get()).then_some(LimitKind::Cpu)
     }
 
@@ -105,6 +122,7 @@ impl<'run> Watch<'run> {
         if sum.memory_bytes > limits.memory_bytes.get() {
             sum = processes::below(self.init?, Count::Exact);
         }
+        sum.cpu_ms = sum.cpu_ms.saturating_sub(self.baseline.watched_cpu_ms());
         self.peak = self.peak.max(sum);
         self.pids_reached |= sum.pids >= limits.pids.get();
         if sum.memory_bytes > limits.memory_bytes.get() {

@@ -7,6 +7,7 @@
 #[macro_use]
 #[path = "../../../cage/tests/spawner/harness.rs"]
 mod harness;
+#[expect(dead_code, reason = "of all tests here")]
 mod house;
 mod together;
 

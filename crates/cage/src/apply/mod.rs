@@ -1,5 +1,9 @@
 //! One step of the plan, done. Every function here runs in pid 1 before the payload exists.
 
+mod cupboard;
+mod effects;
+mod files;
+mod layer;
 mod mounts;
 mod privileges;
 mod rules;
@@ -7,13 +11,19 @@ mod rules;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
+use rustix::io::Errno;
+
 use crate::sys::Result;
+
+pub(crate) use cupboard::Cupboard;
 
 use crate::init::Furnished;
 use crate::plan::{HOSTNAME, Namespace, Opener, Plan, Step};
+use crate::seccomp::{self, Arch};
 use crate::sys;
+use crate::way_out::WayOut;
 
-pub(crate) use mounts::{copy_of, open_source};
+pub(crate) use mounts::{attribute_bits, copy_of, open_source};
 
 /// What the steps share: the root under construction and the trees that go into it.
 pub(crate) struct Workbench<'plan> {
@@ -21,7 +31,29 @@ pub(crate) struct Workbench<'plan> {
     /// One per mount of the plan, in its order, opened before anything is covered.
     sources: VecDeque<OwnedFd>,
     root: Option<OwnedFd>,
+    /// What a layer in memory is written to.
+    memory: Option<OwnedFd>,
+    cupboard: Option<Cupboard>,
+    observed: Observed,
     furnished: Furnished,
+}
+
+/// What observes a sandbox from outside.
+#[derive(Debug, Default)]
+pub(crate) struct Observed {
+    /// Where its calls are seen.
+    pub(crate) calls: Option<OwnedFd>,
+    /// Where its programs tell of themselves.
+    pub(crate) effects: Option<OwnedFd>,
+}
+
+/// What is left of the work for whoever runs the sandbox.
+pub(crate) struct Made {
+    /// The handle to a layer in memory, for whoever reads it when the sandbox is gone.
+    pub(crate) memory: Option<OwnedFd>,
+    pub(crate) cupboard: Option<Cupboard>,
+    pub(crate) way_out: Option<WayOut>,
+    pub(crate) observed: Observed,
 }
 
 impl<'plan> Workbench<'plan> {
@@ -30,7 +62,19 @@ impl<'plan> Workbench<'plan> {
             plan,
             sources: handed.into(),
             root: None,
+            memory: None,
+            cupboard: None,
+            observed: Observed::default(),
             furnished,
+        }
+    }
+
+    pub(crate) fn finish(self) -> Made {
+        Made {
+            memory: self.memory,
+            cupboard: self.cupboard,
+            way_out: self.furnished.way_out,
+            observed: self.observed,
         }
     }
 
@@ -50,6 +94,13 @@ impl<'plan> Workbench<'plan> {
             Step::Hostname => rustix::system::sethostname(HOSTNAME.to_bytes()),
             Step::LoopbackUp if self.has(Namespace::Net) => Ok(()),
             Step::LoopbackUp => sys::loopback_up(),
+            Step::WayOut(_) if self.furnished.way_out.is_some() => Ok(()),
+            // It would be the host's network.
+            Step::WayOut(_) if !self.plan.namespaces.contains(&Namespace::Net) => Err(Errno::PERM),
+            Step::WayOut(steering) => {
+                self.furnished.way_out = Some(WayOut::open(steering)?);
+                Ok(())
+            }
             Step::NewRoot {
                 bytes,
                 files,
@@ -65,6 +116,12 @@ impl<'plan> Workbench<'plan> {
             Step::Mount {
                 target, attributes, ..
             } => self.mount(target, attributes),
+            Step::Layer {
+                upper,
+                target,
+                attributes,
+                ..
+            } => self.layer(upper, target, attributes),
             Step::Scratch { places } => self.scratch(places),
             Step::Proc {
                 hide_others,
@@ -72,10 +129,17 @@ impl<'plan> Workbench<'plan> {
             } => self.proc(*hide_others, attributes),
             Step::Terminals { attributes } => self.terminals(attributes),
             Step::Mask(path) => self.mask(path),
+            Step::File { path, content } => self.file(path, content),
+            Step::Cover { path, with } => self.cover(path, with),
+            Step::Cupboard { path, attributes } => self.cupboard(path, attributes),
             Step::EnterRoot => self.enter(),
             Step::DetachHost => mounts::detach_host(),
+            Step::Effects(path) => {
+                self.observed.effects = Some(effects::listen(path)?);
+                Ok(())
+            }
             Step::SealRoot { attributes } => mounts::seal_root(attributes),
-            Step::Processors(count) => sys::keep_processors(*count),
+            Step::Processors(count) => privileges::keep_processors(*count),
             Step::EmptyBoundingSet => privileges::empty_bounding_set(),
             Step::NoNewPrivileges => rustix::thread::set_no_new_privs(true),
             Step::DropCapabilities => privileges::drop_capabilities(),
@@ -83,6 +147,11 @@ impl<'plan> Workbench<'plan> {
             Step::Undumpable => {
                 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
                 set_dumpable_behavior(DumpableBehavior::NotDumpable)
+            }
+            Step::Observe { watches, seal } => {
+                let program = seccomp::notify(watches, *seal, Arch::HOST);
+                self.observed.calls = Some(sys::install_listener(&program)?);
+                Ok(())
             }
             Step::Filter(filter) => sys::install_filter(&self.furnished.filters.program(filter)),
         }

@@ -28,7 +28,7 @@ pub(super) fn seal_root(attributes: &[Attribute]) -> Result<()> {
     rustix::mount::mount_remount(c"/", MountFlags::BIND | flags(attributes), c"")
 }
 
-fn flags(attributes: &[Attribute]) -> MountFlags {
+pub(super) fn flags(attributes: &[Attribute]) -> MountFlags {
     attributes
         .iter()
         .fold(MountFlags::empty(), |flags, attribute| {
@@ -42,7 +42,7 @@ fn flags(attributes: &[Attribute]) -> MountFlags {
         })
 }
 
-fn attribute_bits(attributes: &[Attribute]) -> u64 {
+pub(crate) fn attribute_bits(attributes: &[Attribute]) -> u64 {
     attributes.iter().fold(0, |bits, attribute| {
         bits | match attribute {
             Attribute::ReadOnly => libc::MOUNT_ATTR_RDONLY,
@@ -62,7 +62,7 @@ pub(crate) fn copy_of(directory: impl AsFd, path: &CStr) -> Result<OwnedFd> {
 }
 
 /// Plan paths are absolute; the work happens below a directory handle.
-fn below(path: &CStr) -> &[u8] {
+pub(super) fn below(path: &CStr) -> &[u8] {
     path.to_bytes()
         .strip_prefix(b"/")
         .unwrap_or(path.to_bytes())
@@ -71,13 +71,11 @@ fn below(path: &CStr) -> &[u8] {
 impl Workbench<'_> {
     /// Before the stage is covered: it may hold one of them.
     pub(super) fn open_sources(&mut self) -> Result<()> {
-        for step in &self.plan.steps {
-            if let Step::Mount { source, .. } = step {
-                let Source::Path { path, identity } = source else {
-                    return Err(Errno::PERM);
-                };
-                self.sources.push_back(open_source(path, *identity)?);
-            }
+        for (source, _) in self.plan.steps.iter().flat_map(Step::sources) {
+            let Source::Path { path, identity } = source else {
+                return Err(Errno::PERM);
+            };
+            self.sources.push_back(open_source(path, *identity)?);
         }
         Ok(())
     }
@@ -113,12 +111,12 @@ impl Workbench<'_> {
         Err(Errno::NOENT)
     }
 
-    fn root(&self) -> Result<BorrowedFd<'_>> {
+    pub(super) fn root(&self) -> Result<BorrowedFd<'_>> {
         self.root.as_ref().map(AsFd::as_fd).ok_or(Errno::BADF)
     }
 
     /// A place below the new root; a link anywhere on the way is refused.
-    fn place(&self, path: &CStr) -> Result<OwnedFd> {
+    pub(super) fn place(&self, path: &CStr) -> Result<OwnedFd> {
         let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let relative = below(path);
@@ -128,7 +126,11 @@ impl Workbench<'_> {
 
     /// Makes something at `path`, and the directories above it if they are missing. What is made
     /// is only ever reached again through `place`, which follows no link.
-    fn make(&self, path: &CStr, make: impl Fn(BorrowedFd<'_>, &[u8]) -> Result<()>) -> Result<()> {
+    pub(super) fn make(
+        &self,
+        path: &CStr,
+        make: impl Fn(BorrowedFd<'_>, &[u8]) -> Result<()>,
+    ) -> Result<()> {
         let (root, relative) = (self.root()?, below(path));
         match make(root, relative) {
             Err(Errno::NOENT) => {}
@@ -166,7 +168,7 @@ impl Workbench<'_> {
         self.attach(&tree, target)
     }
 
-    fn attach(&self, tree: &OwnedFd, target: &CStr) -> Result<()> {
+    pub(super) fn attach(&self, tree: &OwnedFd, target: &CStr) -> Result<()> {
         let place = self.place(target)?;
         let flags =
             MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
@@ -201,7 +203,7 @@ impl Workbench<'_> {
         self.symlink(c"/dev/ptmx", c"pts/ptmx")
     }
 
-    fn mount_new(
+    pub(super) fn mount_new(
         &self,
         target: &CStr,
         kind: &CStr,

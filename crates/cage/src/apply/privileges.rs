@@ -1,4 +1,4 @@
-//! Who pid 1 is, and the powers it gives up.
+//! Who pid 1 is, and the powers and processors it gives up.
 
 use crate::sys::Result;
 use rustix::io::Errno;
@@ -35,4 +35,20 @@ pub(super) fn drop_capabilities() -> Result<()> {
         inheritable: none,
     };
     rustix::thread::set_capabilities(None, sets)
+}
+
+/// Keeps only the first `count` of the processors that this process may run on.
+pub(super) fn keep_processors(count: u32) -> Result<()> {
+    let mut left = count.max(1);
+    let mut set = rustix::thread::sched_getaffinity(None)?;
+    for index in 0..rustix::thread::CpuSet::MAX_CPU {
+        if set.is_set(index) {
+            if left == 0 {
+                set.unset(index);
+            } else {
+                left -= 1;
+            }
+        }
+    }
+    rustix::thread::sched_setaffinity(None, &set)
 }

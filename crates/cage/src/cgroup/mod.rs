@@ -3,6 +3,7 @@
 //! The caller creates a group per sandbox, sets its limits and removes it; the keeper enters it
 //! (version 1) or pid 1 is born in it (version 2).
 
+mod gauges;
 mod host;
 mod v1;
 mod v2;
@@ -12,6 +13,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use gauges::Gauges;
 pub use host::{Controllers, Host};
 
 /// What a group may use. Unset is unlimited.
@@ -37,6 +39,9 @@ pub struct Stats {
 pub struct Group {
     controllers: Controllers,
     directories: Vec<PathBuf>,
+    /// Of one that is read more than once. Version 2 keeps a memory peak for each open file, so it
+    /// must be read where it was reset.
+    held: Option<Gauges>,
 }
 
 impl Group {
@@ -45,6 +50,7 @@ impl Group {
         let mut group = Self {
             controllers: host.controllers.clone(),
             directories: Vec::new(),
+            held: None,
         };
         for directory in host.places(name) {
             if let Err(error) = std::fs::create_dir(&directory) {
@@ -89,10 +95,39 @@ impl Group {
     }
 
     pub fn stats(&self) -> Stats {
-        match &self.controllers {
-            Controllers::V1(hierarchies) => v1::stats(hierarchies, &self.directories),
-            Controllers::V2 { .. } => v2::stats(&self.directories[0]),
+        match &self.held {
+            Some(gauges) => gauges.read(),
+            None => self.gauges().read(),
         }
+    }
+
+    fn gauges(&self) -> Gauges {
+        match &self.controllers {
+            Controllers::V1(hierarchies) => v1::gauges(hierarchies, &self.directories),
+            Controllers::V2 { .. } => v2::gauges(&self.directories[0]),
+        }
+    }
+
+    /// Who is inside, by pid. Version 1 has the keeper too. Whoever is past its last instruction need not
+    /// be among them.
+    pub fn processes(&self) -> io::Result<Vec<i32>> {
+        let Some(directory) = self.directories.first() else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let listed = std::fs::read_to_string(directory.join("cgroup.procs"))?;
+        Ok(listed.lines().filter_map(|it| it.parse().ok()).collect())
+    }
+
+    /// Lets the memory peak start anew, and keeps the files of what is counted open. False where the
+    /// kernel cannot reset it.
+    pub fn reset_peak(&mut self) -> bool {
+        let gauges = self.held.take().unwrap_or_else(|| self.gauges());
+        let reset = match &self.controllers {
+            Controllers::V1(_) => v1::reset_peak(&gauges),
+            Controllers::V2 { .. } => v2::reset_peak(&gauges),
+        };
+        self.held = Some(gauges);
+        reset
     }
 
     /// Removes the directories; whoever is still inside keeps them busy.
@@ -142,7 +177,21 @@ pub(crate) fn leave(group: &CStr) -> io::Result<()> {
 /// Moves the calling process to the parent and removes the group.
 pub(crate) fn leave_and_remove(group: &CStr) -> io::Result<()> {
     let _ = leave(group);
-    std::fs::remove_dir(path_of(group))
+    remove(&path_of(group))
+}
+
+/// The kernel frees a group a moment after its last process was reaped; a bounded number of tries.
+fn remove(directory: &Path) -> io::Result<()> {
+    for _ in 0..200 {
+        match std::fs::remove_dir(directory) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => return other,
+        }
+    }
+    Err(io::Error::from_raw_os_error(libc::EBUSY))
 }
 
 /// Takes down what a killed caller and a killed keeper left: ends the processes inside and removes
@@ -158,27 +207,5 @@ pub fn clear(directory: &Path) -> io::Result<bool> {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
     }
-    // The kernel frees a group when its last process is reaped; a bounded number of tries.
-    for _ in 0..200 {
-        match std::fs::remove_dir(directory) {
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
-                std::thread::sleep(std::time::Duration::from_millis(5));
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
-            other => return other.map(|()| true),
-        }
-    }
-    Err(io::Error::from_raw_os_error(libc::EBUSY))
-}
-
-/// A number in a file of its own, or after a key at the start of a line.
-fn number(file: &Path, key: Option<&str>) -> Option<u64> {
-    let text = std::fs::read_to_string(file).ok()?;
-    match key {
-        None => text.trim().parse().ok(),
-        Some(key) => text.lines().find_map(|line| {
-            let (name, value) = line.split_once(' ')?;
-            (name == key).then(|| value.trim().parse().ok())?
-        }),
-    }
+    remove(directory).map(|()| true)
 }

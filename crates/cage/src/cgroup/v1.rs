@@ -3,8 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::Bounds;
+use super::gauges::{Gauge, Gauges};
 use super::host::Hierarchy;
-use super::{Bounds, Stats, number};
 
 /// Of the processor's time, in microseconds.
 const PERIOD_US: u64 = 100_000;
@@ -50,18 +51,26 @@ pub(super) fn set(
     Ok(())
 }
 
-pub(super) fn stats(hierarchies: &[Hierarchy], directories: &[PathBuf]) -> Stats {
+/// From what is used now on.
+pub(super) fn reset_peak(gauges: &Gauges) -> bool {
+    gauges.memory_peak.as_ref().is_some_and(|it| it.write(b"0"))
+}
+
+pub(super) fn gauges(hierarchies: &[Hierarchy], directories: &[PathBuf]) -> Gauges {
     let file = |controller: &str, name: &str| {
         with(hierarchies, directories, controller).map(|directory| directory.join(name))
     };
-    let read = |controller: &str, name: &str, key: Option<&str>| {
-        file(controller, name).and_then(|file| number(&file, key))
+    let open = |controller: &str, name: &str, key: Option<&'static str>| {
+        file(controller, name).and_then(|file| Gauge::open(&file, key))
     };
-    Stats {
-        cpu_us: read("cpuacct", "cpuacct.usage", None).map(|nanos| nanos / 1000),
-        max_memory_bytes: read("memory", "memory.max_usage_in_bytes", None),
-        max_pids: read("pids", "pids.peak", None).map(|peak| peak.saturating_sub(2)),
-        oom_kills: read("memory", "memory.oom_control", Some("oom_kill")).unwrap_or(0),
-        pids_refused: read("pids", "pids.events", Some("max")).unwrap_or(0),
+    let memory_peak = file("memory", "memory.max_usage_in_bytes");
+    Gauges {
+        cpu: open("cpuacct", "cpuacct.usage", None),
+        memory_peak: memory_peak.and_then(|file| Gauge::open_writable(&file)),
+        pids_peak: open("pids", "pids.peak", None),
+        oom_kills: open("memory", "memory.oom_control", Some("oom_kill")),
+        pids_refused: open("pids", "pids.events", Some("max")),
+        cpu_scale: 1000,
+        own_pids: 2,
     }
 }

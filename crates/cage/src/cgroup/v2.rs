@@ -3,7 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use super::{Bounds, Stats, number};
+use super::Bounds;
+use super::gauges::{Gauge, Gauges};
 
 const PERIOD_US: u64 = 100_000;
 
@@ -27,13 +28,21 @@ pub(super) fn set(directory: &Path, bounds: &Bounds) -> io::Result<()> {
     Ok(())
 }
 
-pub(super) fn stats(directory: &Path) -> Stats {
-    let read = |name: &str, key: Option<&str>| number(&directory.join(name), key);
-    Stats {
-        cpu_us: read("cpu.stat", Some("usage_usec")),
-        max_memory_bytes: read("memory.peak", None),
-        max_pids: read("pids.peak", None).map(|peak| peak.saturating_sub(1)),
-        oom_kills: read("memory.events", Some("oom_kill")).unwrap_or(0),
-        pids_refused: read("pids.events", Some("max")).unwrap_or(0),
+/// From now on, for whoever reads this very file. An older kernel's peak is read-only.
+pub(super) fn reset_peak(gauges: &Gauges) -> bool {
+    let peak = gauges.memory_peak.as_ref();
+    peak.is_some_and(|it| it.write(b"reset"))
+}
+
+pub(super) fn gauges(directory: &Path) -> Gauges {
+    let open = |name: &str, key: Option<&'static str>| Gauge::open(&directory.join(name), key);
+    Gauges {
+        cpu: open("cpu.stat", Some("usage_usec")),
+        memory_peak: Gauge::open_writable(&directory.join("memory.peak")),
+        pids_peak: open("pids.peak", None),
+        oom_kills: open("memory.events", Some("oom_kill")),
+        pids_refused: open("pids.events", Some("max")),
+        cpu_scale: 1,
+        own_pids: 1,
     }
 }

@@ -27,16 +27,17 @@ pub(super) const RET: u16 = 0x06;
 // linux/seccomp.h.
 pub(super) const RET_KILL_PROCESS: u32 = 0x8000_0000;
 pub(super) const RET_ERRNO: u32 = 0x0005_0000;
+pub(super) const RET_USER_NOTIF: u32 = 0x7fc0_0000;
 pub(super) const RET_ALLOW: u32 = 0x7fff_0000;
 
 // Offsets in `struct seccomp_data`; the low half of an argument on a little-endian machine.
-const NR: u32 = 0;
-const ARCH: u32 = 4;
-const fn arg(index: u32) -> u32 {
+pub(super) const NR: u32 = 0;
+pub(super) const ARCH: u32 = 4;
+pub(super) const fn arg(index: u32) -> u32 {
     16 + 8 * index
 }
 
-const X32_BIT: u32 = 0x4000_0000;
+pub(super) const X32_BIT: u32 = 0x4000_0000;
 
 const EPERM: u32 = 1;
 const ENOSYS: u32 = 38;
@@ -44,7 +45,7 @@ const EPROTONOSUPPORT: u32 = 93;
 const EOPNOTSUPP: u32 = 95;
 const EAFNOSUPPORT: u32 = 97;
 
-const fn op(code: u16, k: u32) -> Instruction {
+pub(super) const fn op(code: u16, k: u32) -> Instruction {
     Instruction {
         code,
         jt: 0,
@@ -52,10 +53,10 @@ const fn op(code: u16, k: u32) -> Instruction {
         k,
     }
 }
-const fn jump(code: u16, k: u32, jt: u8, jf: u8) -> Instruction {
+pub(super) const fn jump(code: u16, k: u32, jt: u8, jf: u8) -> Instruction {
     Instruction { code, jt, jf, k }
 }
-const ALLOW: Instruction = op(RET, RET_ALLOW);
+pub(super) const ALLOW: Instruction = op(RET, RET_ALLOW);
 const fn errno(number: u32) -> Instruction {
     op(RET, RET_ERRNO | number)
 }
@@ -77,21 +78,24 @@ pub(super) fn compile(filter: &Filter, table: &[Row], arch: Arch) -> Vec<Instruc
         };
         program.push(answer);
     }
-    program.extend(search(&ranges(filter, table, arch)));
+    let known = table
+        .iter()
+        .filter_map(|row| Some((row.number(arch)?, leaf(filter, row.treatment))));
+    program.extend(search(&ranges(known.collect(), errno(ENOSYS))));
     program
 }
 
 /// Where a range starts and what happens in it, up to the next one's start.
-struct Range {
+pub(super) struct Range {
     start: u32,
     leaf: Vec<Instruction>,
 }
 
-fn ranges(filter: &Filter, table: &[Row], arch: Arch) -> Vec<Range> {
-    let mut known: Vec<(u32, Vec<Instruction>)> = table
-        .iter()
-        .filter_map(|row| Some((row.number(arch)?, leaf(filter, row.treatment))))
-        .collect();
+/// What is not among the known is answered otherwise.
+pub(super) fn ranges(
+    mut known: Vec<(u32, Vec<Instruction>)>,
+    otherwise: Instruction,
+) -> Vec<Range> {
     known.sort_by_key(|(number, _)| *number);
 
     let mut ranges: Vec<Range> = Vec::new();
@@ -103,16 +107,16 @@ fn ranges(filter: &Filter, table: &[Row], arch: Arch) -> Vec<Range> {
     let mut next = 0;
     for (number, leaf) in known {
         if number > next {
-            push(next, vec![errno(ENOSYS)]);
+            push(next, vec![otherwise]);
         }
         push(number, leaf);
         next = number + 1;
     }
-    push(next, vec![errno(ENOSYS)]);
+    push(next, vec![otherwise]);
     ranges
 }
 
-fn search(ranges: &[Range]) -> Vec<Instruction> {
+pub(super) fn search(ranges: &[Range]) -> Vec<Instruction> {
     match ranges {
         [] => vec![errno(ENOSYS)],
         [only] => only.leaf.clone(),

@@ -2,6 +2,7 @@
 
 use super::bpf::{
     AND, Instruction, JA, JEQ, JGE, JSET, LD_ABS, RET, RET_ALLOW, RET_ERRNO, RET_KILL_PROCESS,
+    RET_USER_NOTIF,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,6 +10,7 @@ pub(super) enum Answer {
     Allow,
     Errno(u32),
     Kill,
+    Notify,
 }
 
 /// `struct seccomp_data`.
@@ -49,6 +51,7 @@ pub(super) fn run(program: &[Instruction], call: &Call) -> Answer {
             }
             RET if k == RET_ALLOW => return Answer::Allow,
             RET if k == RET_KILL_PROCESS => return Answer::Kill,
+            RET if k == RET_USER_NOTIF => return Answer::Notify,
             RET if k & 0xffff_0000 == RET_ERRNO => return Answer::Errno(k & 0xffff),
             JEQ => accumulator == k,
             JGE => accumulator >= k,

@@ -7,6 +7,7 @@
 mod bpf;
 #[cfg(test)]
 mod interpret;
+mod notify;
 mod table;
 
 use std::borrow::Cow;
@@ -14,6 +15,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 pub use bpf::Instruction;
+pub(crate) use notify::compile as notify;
 
 /// The machines the filter is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,10 +122,6 @@ enum Treatment {
 
 #[derive(Debug, Clone, Copy)]
 struct Row {
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "the table is read by name in tests")
-    )]
     name: &'static str,
     x86_64: Option<u32>,
     aarch64: Option<u32>,
@@ -137,6 +135,12 @@ impl Row {
             Arch::Aarch64 => self.aarch64,
         }
     }
+}
+
+/// None for a call that this machine does not have.
+pub(crate) fn number(name: &str, arch: Arch) -> Option<u32> {
+    let row = table::TABLE.iter().find(|row| row.name == name)?;
+    row.number(arch)
 }
 
 /// The groups that are denied.
@@ -211,13 +215,6 @@ mod tests {
     const EOPNOTSUPP: u32 = 95;
     const EPROTONOSUPPORT: u32 = 93;
     const EAFNOSUPPORT: u32 = 97;
-
-    fn number(name: &str, arch: Arch) -> Option<u32> {
-        table::TABLE
-            .iter()
-            .find(|row| row.name == name)
-            .and_then(|row| row.number(arch))
-    }
 
     fn ask(filter: &Filter, arch: Arch, name: &str, args: &[u64]) -> Option<Answer> {
         let call = Call::new(number(name, arch)?, arch.audit(), args);

@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, set_child_subreaper, set_dumpable_behavior};
 
+use crate::descriptors;
 use crate::keeper::{self, Ends};
 use crate::plan::Namespace;
 use crate::sys::{self, Cloned, Result};
@@ -34,7 +35,7 @@ fn serve(requests: &OwnedFd) -> Result<()> {
     // What a keeper leaves behind comes here to vanish, not to a server that may be pid 1.
     set_child_subreaper(Some(rustix::process::getpid()))?;
     rustix::process::setsid()?;
-    sys::detach(&[requests.as_fd()])?;
+    descriptors::detach(&[requests.as_fd()])?;
     let ahead = keeper::ahead();
     sys::forget_start(c"glovebox-spawner");
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;

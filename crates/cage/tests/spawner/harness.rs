@@ -8,21 +8,30 @@ use rustix::process::{DumpableBehavior, Gid, Uid, set_dumpable_behavior};
 /// `nobody`, for the tests of an ordinary user that root runs.
 const NOBODY: u32 = 65534;
 
+#[derive(Clone, Copy)]
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) body: fn(),
+    pub(crate) callers: &'static [Caller],
 }
 
 /// The functions, each under its own name.
 macro_rules! cases {
     ($($module:ident :: $name:ident),+ $(,)?) => {
-        &[$(harness::Case { name: stringify!($name), body: $module::$name }),+]
+        cases!(&[harness::Caller::Root, harness::Caller::User], $($module :: $name),+)
+    };
+    ($callers:expr, $($module:ident :: $name:ident),+ $(,)?) => {
+        &[$(harness::Case {
+            name: stringify!($name),
+            body: $module::$name,
+            callers: $callers,
+        }),+]
     };
 }
 
-/// Every case is run as root, if we are root, and as an ordinary user.
+/// A case is run as root, if we are root, and as an ordinary user, unless it is for one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Caller {
+pub(crate) enum Caller {
     Root,
     User,
 }
@@ -63,6 +72,7 @@ pub(crate) fn run(cases: &[Case]) -> ExitCode {
     let all: Vec<(Caller, &Case)> = Caller::all()
         .iter()
         .flat_map(|caller| cases.iter().map(move |case| (*caller, case)))
+        .filter(|(caller, case)| case.callers.contains(caller))
         .collect();
     if has("--list") {
         // None is ignored, and the format is always the terse one.

@@ -3,7 +3,9 @@
 use std::ffi::CString;
 use std::os::fd::AsFd;
 
-use glovebox_cage::{Event, Handle, Ids, Namespace, Opener, Order, PayloadStep, Plan, Step, Usage};
+use glovebox_cage::{
+    After, Event, Handle, Ids, Namespace, Opener, Order, PayloadStep, Plan, Step, Usage,
+};
 use rustix::fs::{Mode, OFlags};
 
 fn plan() -> Plan {
@@ -28,6 +30,7 @@ fn plan() -> Plan {
             PayloadStep::DefaultSignals,
             PayloadStep::CloseOthers,
         ],
+        after: After::End,
     }
 }
 
@@ -42,7 +45,7 @@ pub(crate) fn start(handle: &Handle, line: &str) {
         cwd: c"/".into(),
         path: vec![c"/usr/bin".into(), c"/bin".into()],
     };
-    handle.execute(order, [null.as_fd(); 3]).unwrap();
+    handle.execute(order, [null.as_fd(); 3], &[]).unwrap();
     match handle.next_init().unwrap() {
         Some(Event::Ready) => {}
         other => panic!("instead of ready: {other:?}, {:?}", handle.next_control()),

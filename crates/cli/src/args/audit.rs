@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
-use glovebox_store::{ExportFormat, Kind};
+use glovebox_model::Mode;
+use glovebox_store::{ExportFormat, Kind, Retention};
 
 /// Read, verify and export the ledger
 ///
@@ -14,6 +15,7 @@ use glovebox_store::{ExportFormat, Kind};
 #[command(after_help = "Examples:
   glovebox audit tail --follow
   glovebox audit query --kind refused --since 1d
+  glovebox audit timeline build-12
   glovebox audit verify
   glovebox audit export --output ledger.jsonl")]
 pub(crate) struct AuditCommand {
@@ -25,6 +27,7 @@ pub(crate) struct AuditCommand {
 pub(crate) enum AuditVerb {
     Tail(TailArgs),
     Query(QueryArgs),
+    Timeline(TimelineArgs),
     Verify(VerifyArgs),
     Export(ExportArgs),
 }
@@ -52,6 +55,8 @@ pub(crate) struct TailArgs {
 #[command(after_help = "Examples:
   glovebox audit query --exec e_3f0c
   glovebox audit query --kind refused --since 7d
+  glovebox audit query --tag simulation_mode --tag failure
+  glovebox audit query --mode transactional --tier cold
   glovebox audit query --task build-12 --since 2026-08-01 --until 2026-08-02 --json")]
 pub(crate) struct QueryArgs {
     /// Of this exec; enough of the beginning of its id will do
@@ -69,12 +74,27 @@ pub(crate) struct QueryArgs {
     /// Of this task
     #[arg(long, value_name = "ID")]
     pub(crate) task: Option<String>,
+    /// Of this workflow
+    #[arg(long, value_name = "ID")]
+    pub(crate) workflow: Option<String>,
     /// Of this agent
     #[arg(long, value_name = "ID")]
     pub(crate) agent: Option<String>,
-    /// With this tag, such as `status:failed`; may be given more than once
+    /// Of this sandbox, by its whole id
+    #[arg(long, value_name = "ID")]
+    pub(crate) sandbox: Option<String>,
+    /// With this tag, such as `success` or `status:failed`; given more than once, with all of them
     #[arg(long, value_name = "TAG")]
     pub(crate) tag: Vec<String>,
+    /// Of execs of this mode
+    #[arg(long, value_name = "MODE", value_parser = mode())]
+    pub(crate) mode: Option<Mode>,
+    /// So bad; what is only information has none
+    #[arg(long, value_name = "SEVERITY", value_parser = ["warning", "error", "critical"])]
+    pub(crate) severity: Option<String>,
+    /// So old: of the last 24 hours, 7 days, 30 days, or older
+    #[arg(long, value_name = "TIER", value_parser = tier())]
+    pub(crate) tier: Option<Retention>,
     /// At most so many
     #[arg(long, short = 'n', value_name = "N", default_value_t = 50)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
@@ -87,6 +107,36 @@ pub(crate) struct QueryArgs {
 fn kind() -> impl TypedValueParser<Value = Kind> {
     PossibleValuesParser::new(Kind::ALL.map(Kind::as_str))
         .try_map(|text| Kind::parse(&text).ok_or("not a kind"))
+}
+
+fn mode() -> impl TypedValueParser<Value = Mode> {
+    PossibleValuesParser::new(Mode::ALL.map(Mode::as_str)).try_map(|text| {
+        let mode = Mode::ALL.into_iter().find(|mode| mode.as_str() == text);
+        mode.ok_or("not a mode")
+    })
+}
+
+fn tier() -> impl TypedValueParser<Value = Retention> {
+    PossibleValuesParser::new(Retention::ALL.map(Retention::as_str))
+        .try_map(|text| Retention::parse(&text).ok_or("not a tier"))
+}
+
+/// Show everything of one task in order: what was planned, and how it ended
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  glovebox audit timeline build-12
+  glovebox audit timeline build-12 --json")]
+pub(crate) struct TimelineArgs {
+    /// The task's id, as `--task` gave it
+    #[arg(value_name = "TASK")]
+    pub(crate) task: String,
+    /// At most so many steps
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 50)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) limit: u16,
+    /// Go on where another page ended
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) cursor: Option<String>,
 }
 
 /// Check that nobody changed the ledger or the records it vouches for

@@ -73,7 +73,8 @@ pub(crate) struct ShowArgs {
 #[command(after_help = "Examples:
   glovebox logs e_3f0c
   glovebox logs e_3f0c --stderr | less
-  glovebox logs --follow e_3f0c")]
+  glovebox logs --follow e_3f0c
+  glovebox logs --network e_3f0c")]
 pub(crate) struct LogsArgs {
     /// Its id, enough of the beginning of it, or its client id
     #[arg(value_name = "EXEC")]
@@ -84,6 +85,9 @@ pub(crate) struct LogsArgs {
     /// Only its stderr
     #[arg(long)]
     pub(crate) stderr: bool,
+    /// What it did to get out, instead of what it wrote: one attempt a line
+    #[arg(long, conflicts_with_all = ["stdout", "stderr"])]
+    pub(crate) network: bool,
     /// Go on until it ends
     #[arg(long, short)]
     pub(crate) follow: bool,

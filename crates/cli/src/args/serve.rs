@@ -9,7 +9,7 @@ use glovebox_model::{Millis, Settings};
 ///
 /// Prints `listening on http://HOST:PORT` on standard error when it is ready. An admin token is in
 /// the file `token` of the state directory. On TERM or INT no new work is taken; what runs has
-/// `--drain` to end, is asked to stop after it, and is killed five seconds later. A second signal
+/// `--drain` to end, is asked to stop after it, and is killed four seconds later. A second signal
 /// does not wait. What only waited goes on waiting, for the next start.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

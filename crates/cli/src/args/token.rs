@@ -4,6 +4,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use glovebox_model::{Millis, Role, Scope, SpaceId, TokenId, TokenName};
 
+use super::options::id;
+
 /// Make, list and revoke the tokens of a server
 ///
 /// At a server with `--server`, else in the state directory itself, which belongs to whoever is at
@@ -107,12 +109,4 @@ fn role() -> impl TypedValueParser<Value = Role> {
 fn scope() -> impl TypedValueParser<Value = Scope> {
     PossibleValuesParser::new(Scope::ALL.map(Scope::as_str))
         .try_map(|text| Scope::parse(&text).ok_or("not a scope"))
-}
-
-/// The caller's own text, as long as the API takes it.
-fn id(text: &str) -> Result<String, &'static str> {
-    match text.chars().count() {
-        1..=255 => Ok(text.to_owned()),
-        _ => Err("an id has 1 to 255 characters"),
-    }
 }

@@ -1,36 +1,45 @@
-//! From flags to a call, through the engine or a server, to an exit code: what `run` and `code`
-//! share.
+//! From flags to a call, through the engine or a server, to an exit code: what `run`, `code` and
+//! `exec` share.
 
+mod approver;
+mod call;
 mod there;
 
-use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use glovebox_engine::{Io, Keeper, Sink, ToolchainSettings};
+use glovebox_engine::{Approver, Io, Listener, Seat, Sink, ToolchainSettings};
 use glovebox_model::{
-    Access, BackendName, ByteString, Call, Code, EnvVar, Error, Exec, Input, LimitsDemand, Mode,
-    NetworkMode, OnExceed, PartialLimits, PartialProfile, Program, Result, Stage, Tier,
-    WorkspaceRef,
+    Call, Code, Effect, Error, Exec, Mode, Program, Result, Stage, Status, Verdict, WorkspaceRef,
+    Writes,
 };
+use glovebox_skill::Called;
 use glovebox_workspace::toolchain;
 
-use crate::args::{
-    AccessArg, BackendArg, Global, NetArg, OnExceedArg, Requirement, RunOptions, TierArg,
-};
+use approver::AtTerminal;
+pub(super) use call::{argument, call, standing_overrides};
+pub(super) use there::skill as skill_there;
+
+use crate::args::{Global, RunOptions};
+use crate::commands::effects;
+use crate::commands::workspace::change_count;
 use crate::context::{self, Context};
 use crate::exit::Exit;
+use crate::human::count as counted;
 use crate::interrupt::Asker;
 use crate::output::{PassThrough, Silent};
-use crate::{interrupt, output, render};
-
-/// Larger inputs belong into the workspace.
-const INPUT_MAX: u64 = 64 << 20;
+use crate::remote::Target;
+use crate::{effect_line, interrupt, output, render};
 
 pub(crate) fn execute(global: &Global, options: RunOptions, program: Program) -> Result<Exit> {
-    let report = options.report.as_deref().map(Report::open).transpose()?;
-    if !options.stdin {
+    let report = options
+        .exec
+        .report
+        .as_deref()
+        .map(Report::open)
+        .transpose()?;
+    if !options.exec.stdin {
         note_unread_stdin(global);
     }
     let record = match Context::new(global).server()? {
@@ -49,33 +58,136 @@ pub(crate) fn execute(global: &Global, options: RunOptions, program: Program) ->
 
 /// In this process.
 fn here(global: &Global, options: RunOptions, program: Program) -> Result<Exec> {
-    let stdin = options.stdin.then(own_stdin).transpose()?;
+    let stdin = options.exec.stdin.then(own_stdin).transpose()?;
     let toolchains = toolchains(global, &options)?;
+    let tells = options.simulation.live;
     let call = call(options, program)?;
+    let heard = Heard {
+        stdin,
+        effects: tells.then(|| Arc::new(Told) as Arc<dyn Listener>),
+        replayable: None,
+        silent: false,
+    };
+    walk(global, call, &toolchains, heard)
+}
 
-    // Before anything that might start a thread.
-    let keeper = Keeper::fork().map_err(|errno| {
-        Error::new(
-            Code::SetupFailed,
-            Stage::Admit,
-            "cannot start the sandbox's keeper",
-        )
-        .caused_by(errno)
-    })?;
+/// A call of a skill in this process. `prints`: what its program prints is its answer.
+pub(crate) fn skill_here(
+    global: &Global,
+    options: RunOptions,
+    called: Called,
+    prints: bool,
+) -> Result<Exec> {
+    let toolchains = toolchains(global, &options)?;
+    let call = Call {
+        inputs: called.inputs,
+        skill: Some(called.skill),
+        ..call(options, called.program)?
+    };
+    let heard = Heard {
+        stdin: None,
+        effects: None,
+        replayable: None,
+        silent: !prints,
+    };
+    walk(global, call, &toolchains, heard)
+}
+
+/// What a run in this process reads, and who hears of its effects.
+struct Heard<'a> {
+    stdin: Option<std::os::fd::OwnedFd>,
+    effects: Option<Arc<dyn Listener>>,
+    replayable: Option<&'a [u8]>,
+    /// What it prints is not for people.
+    silent: bool,
+}
+
+fn walk(
+    global: &Global,
+    mut call: Call,
+    toolchains: &ToolchainSettings,
+    heard: Heard<'_>,
+) -> Result<Exec> {
+    // Before anything that might start a thread. Gates may want to run something themselves.
+    let keeper = context::fork_keeper()?;
+    let spawner = match call.mode.is_judged() {
+        true => Some(context::fork_spawner()?),
+        false => None,
+    };
     let context = Context::new(global);
     let (engine, seat) = context.engine_with_seat(keeper)?;
     let (cancel, asker) = interrupt::listen()?;
-    let mut live = Live::new(global, asker);
+    let approver = AtTerminal::open(&engine, &mut call)?;
+    let mut live = Live::new(global.json || heard.silent, asker);
+    let seats = spawner
+        .as_ref()
+        .map(|spawner| || context::seat_from(spawner, &engine));
     let io = Io {
-        stdin,
+        stdin: heard.stdin,
         live: live.sink(),
         cancel: &cancel,
         stopped: None,
+        approver: approver.as_ref().map(|it| it as &dyn Approver),
+        effects: heard.effects,
+        replayable: heard.replayable,
+        seats: seats.as_ref().map(|it| it as &dyn Fn() -> Result<Seat>),
     };
-    let ran = engine.run(seat, call, &toolchains, io);
+    let ran = engine.run(seat, call, toolchains, io);
     live.finish();
     context.report_recovered(engine.recovered());
     ran
+}
+
+/// A simulation for real, here or at the server that has it.
+pub(crate) fn rerun(global: &Global, exec: &Exec) -> Result<Exit> {
+    let record = match Context::new(global).server()? {
+        Some(remote) => {
+            let target = Target::new("/v1/execs").segment(exec.exec_id.as_str());
+            remote.post_nothing(target.segment("rerun"))?
+        }
+        None => {
+            let engine = Context::new(global).engine()?;
+            let rehearsed = engine.rehearsed(&exec.ids.space_id, &exec.exec_id)?;
+            drop(engine);
+            let stdin = rehearsed.stdin.as_deref().map(as_file).transpose()?;
+            let cwd = std::env::current_dir().unwrap_or_else(|_| "/".into());
+            let host = toolchain::Host::of_process(cwd, Context::new(global).state_path().ok());
+            let mode = match rehearsed.call.workspace {
+                WorkspaceRef::Adopted(_) => toolchain::Mode::Auto,
+                WorkspaceRef::Project(_) | WorkspaceRef::Scratch => toolchain::Mode::Off,
+            };
+            let heard = Heard {
+                stdin,
+                effects: None,
+                replayable: rehearsed.stdin.as_deref(),
+                silent: false,
+            };
+            let settings = ToolchainSettings { host, mode };
+            walk(global, rehearsed.call, &settings, heard)?
+        }
+    };
+    tell(global, &record);
+    Ok(Exit::of_record(&record))
+}
+
+fn as_file(bytes: &[u8]) -> Result<std::os::fd::OwnedFd> {
+    let failed = |error: std::io::Error| invalid("its standard input is lost").caused_by(error);
+    let fd = rustix::fs::memfd_create("stdin", rustix::fs::MemfdFlags::CLOEXEC)
+        .map_err(|errno| failed(errno.into()))?;
+    let mut file = std::fs::File::from(fd);
+    file.write_all(bytes).map_err(failed)?;
+    std::io::Seek::rewind(&mut file).map_err(failed)?;
+    Ok(file.into())
+}
+
+/// Effects as they are seen, for a person.
+struct Told;
+
+impl Listener for Told {
+    fn effect(&self, effect: &Effect, _: (u64, u32)) {
+        let (_, text) = effect_line::line(effect);
+        render::note(&text);
+    }
 }
 
 /// Output while it runs: passed through, or kept for the record alone.
@@ -85,8 +197,8 @@ enum Live {
 }
 
 impl Live {
-    fn new(global: &Global, asker: Asker) -> Self {
-        match global.json {
+    fn new(silent: bool, asker: Asker) -> Self {
+        match silent {
             true => Self::Kept(Silent),
             false => Self::Shown(PassThrough::new(asker)),
         }
@@ -107,17 +219,33 @@ impl Live {
     }
 }
 
+/// What came of it beside its output.
+pub(crate) fn tell_end(global: &Global, record: &Exec) {
+    if !global.json {
+        tell(global, record);
+    }
+}
+
 fn tell(global: &Global, record: &Exec) {
     if global.json {
         // A closed stdout changes nothing about what happened; the exit code says it too.
         let _ = output::json(record);
         return;
     }
+    for note in record.notes.iter().filter(|_| !global.quiet) {
+        render::note(&render::printable(note));
+    }
     if record.artifacts_dropped > 0 && !global.quiet {
         let (count, id) = (record.artifacts_dropped, &record.exec_id);
         render::note(&format!(
             "{count} artifacts were not kept; `manifest.json` of `{id}` says which and why"
         ));
+    }
+    if !global.quiet {
+        aside(record).iter().for_each(|note| render::note(note));
+    }
+    if !global.quiet {
+        effects::gates(record);
     }
     if let Some(error) = &record.error {
         render::error(error, false);
@@ -134,6 +262,71 @@ fn tell(global: &Global, record: &Exec) {
             "`{id}` {what} (limit: {limit}); `glovebox show {id}` has the record"
         ));
     }
+}
+
+/// What became of writes that did not go to the workspace itself, and how to go on.
+fn aside(record: &Exec) -> Vec<String> {
+    if record.mode == Mode::Simulate {
+        return match record.effect_count {
+            Some(_) => simulated(record),
+            // It never ran.
+            None => Vec::new(),
+        };
+    }
+    let (id, Some(changes)) = (&record.exec_id, &record.changes) else {
+        return Vec::new();
+    };
+    let counted = change_count(changes);
+    match (record.writes, record.verdict) {
+        (Writes::Direct, _) | (_, None) => Vec::new(),
+        (_, Some(Verdict::Hold)) if is_blocked(record) => vec![
+            format!("its changes are held back: {counted}"),
+            format!("look at them: `glovebox diff {id}`"),
+            format!("drop them: `glovebox discard {id}`"),
+        ],
+        (_, Some(Verdict::Hold)) => vec![
+            format!("its changes wait: {counted}"),
+            format!("look at them: `glovebox workspace changes {id}`"),
+            format!("keep them: `glovebox workspace keep {id}`"),
+            format!("drop them: `glovebox workspace discard {id}`"),
+        ],
+        (_, Some(Verdict::Keep)) => vec![format!("its changes are kept: {counted}")],
+        (_, Some(Verdict::Discard)) => vec![format!("its changes are discarded: {counted}")],
+    }
+}
+
+fn is_blocked(record: &Exec) -> bool {
+    record.gates.iter().any(|it| it.blocked)
+}
+
+/// What a simulation showed, and how to go on.
+fn simulated(record: &Exec) -> Vec<String> {
+    let (id, count) = (&record.exec_id, record.effect_count.unwrap_or_default());
+    let mut told = vec![format!(
+        "simulated: {}, {} of which would be refused; nothing was changed and nothing was sent",
+        counted(count.total, "effect", "effects"),
+        count.violations
+    )];
+    if let Some(changes) = &record.changes {
+        told.push(format!("its changes: {}", change_count(changes)));
+    }
+    if count.total > 0 {
+        told.push(format!("look at them: `glovebox effects {id}`"));
+    }
+    if record.verdict == Some(Verdict::Hold) {
+        told.push(format!("as a patch: `glovebox diff {id}`"));
+        let judged = matches!(record.status, Status::Succeeded | Status::Failed);
+        if judged && !is_blocked(record) {
+            told.push(format!("keep what it wrote: `glovebox apply {id}`"));
+            if effects::requests(record) > 0 {
+                told.push(format!(
+                    "do it for real, requests too: `glovebox apply {id} --rerun`"
+                ));
+            }
+        }
+        told.push(format!("drop it: `glovebox discard {id}`"));
+    }
+    told
 }
 
 /// Opened before anything runs: a report that cannot be written must not cost a run.
@@ -189,152 +382,50 @@ fn invalid(message: impl Into<String>) -> Error {
     Error::new(Code::InvalidArgument, Stage::Parse, message)
 }
 
-/// The operating system never passes a NUL, so this cannot fail from a command line.
-pub(super) fn argument(word: OsString) -> Result<ByteString> {
-    ByteString::new(word.into_vec()).ok_or_else(|| invalid("an argument holds a NUL byte"))
-}
-
-pub(super) fn call(options: RunOptions, program: Program) -> Result<Call> {
-    let overrides = overrides(&options);
-    let workspace = match (options.project, options.scratch) {
-        (Some(id), _) => WorkspaceRef::Project(id),
-        (None, true) => WorkspaceRef::Scratch,
-        // By its own handle, not by its name: whoever exchanges a directory above it changes
-        // nothing about where we stand.
-        (None, false) => WorkspaceRef::Adopted(PathBuf::from(".")),
-    };
-    Ok(Call {
-        ids: context::local_ids(options.task_id),
-        client_id: options.client_id,
-        workspace,
-        program,
-        cwd: options.cwd.map(argument).transpose()?,
-        env: options
-            .env
-            .into_iter()
-            .map(variable)
-            .collect::<Result<_>>()?,
-        inputs: options
-            .input
-            .iter()
-            .map(|it| input(it))
-            .collect::<Result<_>>()?,
-        mode: Mode::Run,
-        on_exceed: match options.on_exceed {
-            OnExceedArg::Refuse => OnExceed::Refuse,
-            OnExceedArg::Cap => OnExceed::Cap,
-        },
-        overrides,
-    })
-}
-
-fn overrides(options: &RunOptions) -> PartialProfile {
-    PartialProfile {
-        limits: PartialLimits {
-            wall_ms: options.timeout,
-            cpu_ms: options.cpu_time,
-            memory_bytes: options.memory,
-            pids: options.pids,
-            cpus_milli: options.cpus,
-            disk_bytes: options.disk,
-            disk_files: options.files,
-            stdout_bytes: options.max_output,
-            stderr_bytes: options.max_output,
-            artifacts_bytes: options.max_artifacts,
-            open_files: options.open_files,
-        },
-        network: options.net.map(|net| match net {
-            NetArg::None => NetworkMode::None,
-            NetArg::Retrieval => NetworkMode::Retrieval,
-            NetArg::Allowlist => NetworkMode::Allowlist,
-            NetArg::Unrestricted => NetworkMode::Unrestricted,
-        }),
-        allow_net: (!options.allow_net.is_empty())
-            .then(|| options.allow_net.iter().cloned().collect()),
-        workspace: options.workspace.map(|access| match access {
-            AccessArg::None => Access::None,
-            AccessArg::Ro => Access::Ro,
-            AccessArg::Rw => Access::Rw,
-        }),
-        tier: options.tier.map(|tier| match tier {
-            TierArg::Safe => Tier::Safe,
-            TierArg::Low => Tier::Low,
-            TierArg::Medium => Tier::Medium,
-            TierArg::High => Tier::High,
-            TierArg::Critical => Tier::Critical,
-        }),
-        limits_demand: options.require.map(|require| match require {
-            Requirement::KernelLimits => LimitsDemand::Kernel,
-        }),
-        backend: options.backend.map(|backend| match backend {
-            BackendArg::Native => BackendName::Native,
-        }),
-        ..PartialProfile::default()
-    }
-}
-
-fn variable(text: OsString) -> Result<EnvVar> {
-    let bytes = text.into_vec();
-    let Some(equals) = bytes.iter().position(|byte| *byte == b'=') else {
-        // Not shown: it may be a value whose key was forgotten.
-        return Err(invalid("an `--env` has no `=`")
-            .hint("write `--env KEY=VALUE`; nothing is taken over from your own environment"));
-    };
-    let key = std::str::from_utf8(&bytes[..equals])
-        .map_err(|_| invalid("an environment key is not UTF-8"))?
-        .parse()
-        .map_err(|error| invalid(format!("{error}")))?;
-    let value = argument(OsStr::from_bytes(&bytes[equals + 1..]).to_owned())?;
-    Ok(EnvVar { key, value })
-}
-
-/// `FILE` or `FILE:NAME`. A file whose own name holds a colon is taken as it is if it exists.
-fn input(text: &OsStr) -> Result<Input> {
-    let bytes = text.as_bytes();
-    let (file, name) = match bytes.iter().rposition(|byte| *byte == b':') {
-        Some(colon) if !Path::new(text).exists() => (
-            Path::new(OsStr::from_bytes(&bytes[..colon])),
-            OsStr::from_bytes(&bytes[colon + 1..]),
-        ),
-        _ => {
-            let path = Path::new(text);
-            (path, path.file_name().unwrap_or_default())
-        }
-    };
-    let shown = file.display();
-    let failed = |error: std::io::Error| {
-        invalid(format!("cannot read the input `{shown}`")).caused_by(error)
-    };
-    let facts = std::fs::metadata(file).map_err(failed)?;
-    if !facts.is_file() {
-        return Err(
-            invalid(format!("the input `{shown}` is not a regular file"))
-                .hint("directories belong into the workspace; a stream goes in with `--stdin`"),
-        );
-    }
-    if facts.len() > INPUT_MAX {
-        return Err(
-            invalid(format!("the input `{shown}` is larger than 64 MiB"))
-                .hint("larger data belongs into the workspace"),
-        );
-    }
-    let content = std::fs::read(file).map_err(failed)?;
-    Ok(Input {
-        path: argument(name.to_owned())?,
-        content,
-    })
-}
-
 /// On by itself where the caller's own directory is worked on; elsewhere only when asked for.
 fn toolchains(global: &Global, options: &RunOptions) -> Result<ToolchainSettings> {
-    let adopted = options.project.is_none() && !options.scratch;
+    let place = &options.place;
+    let adopted = place.project.is_none() && !place.scratch && place.sandbox.is_none();
     let usual = if adopted {
         toolchain::Mode::Auto
     } else {
         toolchain::Mode::Off
     };
-    let mode = toolchain::Mode::parse(&options.toolchain)?.unwrap_or(usual);
+    let mode = toolchain::Mode::parse(&place.toolchain)?.unwrap_or(usual);
     let cwd = std::env::current_dir().unwrap_or_else(|_| "/".into());
     let host = toolchain::Host::of_process(cwd, Context::new(global).state_path().ok());
     Ok(ToolchainSettings { host, mode })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::sample;
+    use glovebox_model::ChangeCount;
+
+    #[test]
+    fn whoever_wrote_beside_the_workspace_is_told_how_to_go_on() {
+        let ended = |writes, verdict, changes| Exec {
+            writes,
+            verdict,
+            changes,
+            ..sample::exec(1)
+        };
+        let some = Some(ChangeCount {
+            created: 1,
+            ..ChangeCount::default()
+        });
+        let told = aside(&ended(Writes::Held, Some(Verdict::Hold), some));
+        assert_eq!(told.len(), 4, "{told:?}");
+        for verb in ["changes", "keep", "discard"] {
+            let command = format!("`glovebox workspace {verb} {}`", sample::exec(1).exec_id);
+            assert!(told.iter().any(|it| it.contains(&command)), "{told:?}");
+        }
+        for (verdict, word) in [(Verdict::Keep, "kept"), (Verdict::Discard, "discarded")] {
+            let told = aside(&ended(Writes::IfOk, Some(verdict), some));
+            assert!(told.len() == 1 && told[0].contains(word), "{told:?}");
+        }
+        assert!(aside(&ended(Writes::Direct, Some(Verdict::Keep), None)).is_empty());
+        assert!(aside(&ended(Writes::Held, None, None)).is_empty());
+    }
 }

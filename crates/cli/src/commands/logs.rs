@@ -8,7 +8,7 @@ use glovebox_model::{Code, Error, Exec, Result, Stage};
 use glovebox_workspace::Stream;
 use serde::Serialize;
 
-use super::ps;
+use super::{network_log, ps};
 use crate::args::{Global, LogsArgs};
 use crate::context::Context;
 use crate::exit::Exit;
@@ -28,6 +28,9 @@ const TURN: usize = 64 << 10;
 pub(crate) fn run(global: &Global, args: &LogsArgs) -> Result<Exit> {
     let records = Context::new(global).some_records()?;
     let exec = records.find(&args.exec)?;
+    if args.network {
+        return network_log::run(global, &records, exec, args.follow);
+    }
     let mut tails = tails(global, args);
     let exec = if args.follow {
         follow(&records, exec, &mut tails)?

@@ -51,11 +51,13 @@ pub(crate) fn run(global: &Global, args: PsArgs) -> Result<Exit> {
     };
     // Those that wait belong to what is going on, before the first of those that run.
     if let (Some(records), None, false, None) = (&records, args.status, args.all, &filter.cursor) {
-        let waiting = ExecFilter {
-            status: Some(Status::Queued),
-            ..filter
-        };
-        page.items.splice(0..0, records.list(&waiting)?.items);
+        for status in [Status::Queued, Status::AwaitingApproval] {
+            let waiting = ExecFilter {
+                status: Some(status),
+                ..filter.clone()
+            };
+            page.items.splice(0..0, records.list(&waiting)?.items);
+        }
     }
     if global.json {
         stdout::json(&page)?;

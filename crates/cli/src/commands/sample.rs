@@ -1,9 +1,11 @@
 //! Records for the tests of those who print them.
 
 use glovebox_model::{
-    Access, ByteString, Bytes, Correlation, Count, Cpus, Exec, ExecId, Grade, Guarantee, Isolation,
-    Limits, LimitsDemand, Millis, Mode, NetworkMode, Profile, ReceiptRef, Risk, SecurityMode,
-    SpaceId, Status, Tier, Usage,
+    Access, Approval, ApprovalId, ApprovalState, Ask, ByteString, Bytes, Correlation, Count, Cpus,
+    Exec, ExecId, Grade, Guarantee, Isolation, Lifetime, Limits, LimitsDemand, Millis, Mode,
+    NetworkMode, PartialProfile, Permit, Profile, Reason, ReasonKind, ReceiptRef, Risk, RiskSignal,
+    RuleRef, Sandbox, SandboxConfig, SandboxId, SandboxState, SecurityMode, SpaceId, Status, Tier,
+    Upgrade, Usage, Writes,
 };
 use jiff::Timestamp;
 
@@ -25,6 +27,11 @@ fn profile() -> Profile {
             stderr_bytes: Bytes::mib(1),
             artifacts_bytes: Bytes::mib(50),
             open_files: Count(1024),
+            gpus: Count(0),
+            tpus: Count(0),
+            egress_bytes: Bytes::mib(64),
+            egress_connections: Count(100),
+            network_ms: Millis::secs(60),
         },
         network: NetworkMode::None,
         allow_net: [].into(),
@@ -33,7 +40,10 @@ fn profile() -> Profile {
         tier: Tier::Safe,
         security: SecurityMode::Strict,
         limits_demand: LimitsDemand::Supervised,
+        approval: glovebox_model::ApprovalMode::default(),
+        require: [].into(),
         backend: None,
+        runtime: None,
         image: None,
     }
 }
@@ -42,6 +52,7 @@ fn profile() -> Profile {
 pub(crate) fn exec(number: u8) -> Exec {
     let grade = |guarantee: Guarantee| match guarantee {
         Guarantee::DiskLimit => Grade::Supervised,
+        Guarantee::OwnKernel => Grade::Unavailable,
         _ => Grade::Kernel,
     };
     let at = |second| Some(Timestamp::from_second(second).unwrap());
@@ -53,6 +64,8 @@ pub(crate) fn exec(number: u8) -> Exec {
         project_id: "demo".parse().unwrap(),
         mode: Mode::Run,
         skill_id: None,
+        skill_version: None,
+        skill_digest: None,
         cmd: bytes("sh"),
         args: vec![bytes("-c"), bytes("echo a long line; exit 3")],
         cwd: bytes("/workspace/work"),
@@ -80,7 +93,15 @@ pub(crate) fn exec(number: u8) -> Exec {
         artifacts_dir: Some("projects/demo/artifacts/e".to_owned()),
         artifacts: Vec::new(),
         artifacts_dropped: 0,
+        writes: Writes::default(),
+        changes: None,
+        snapshot_before: None,
+        asked: PartialProfile::default(),
+        ruling: None,
+        approval_id: None,
+        consent: None,
         backend: Some(glovebox_model::BackendName::Native),
+        runtime: None,
         isolation: Isolation(Guarantee::ALL.map(|it| (it, grade(it))).into()),
         policy_snapshot: Some(profile()),
         capped: Vec::new(),
@@ -90,14 +111,116 @@ pub(crate) fn exec(number: u8) -> Exec {
             max_memory_bytes: 3 << 20,
             max_pids: 2,
         },
+        traffic: None,
+        secrets: Vec::new(),
         effects: Vec::new(),
         gates: Vec::new(),
+        effect_count: None,
+        preview: None,
         verdict: None,
         error: None,
+        notes: Vec::new(),
         receipt: Some(ReceiptRef {
             seq: 4,
             hash: "ab".repeat(32),
         }),
         ids: Correlation::of_space(SpaceId::local()),
+    }
+}
+
+/// One that was used twice and does not stand.
+pub(crate) fn sandbox() -> Sandbox {
+    let at = Timestamp::from_second(1_700_000_000).unwrap();
+    let Profile {
+        limits,
+        network,
+        workspace,
+        ..
+    } = profile();
+    Sandbox {
+        sandbox_id: SandboxId::from_random([7; 16]),
+        name: "glovebox-ann-01234567".to_owned(),
+        space_id: SpaceId::local(),
+        project_id: "demo".parse().unwrap(),
+        lifetime: Lifetime::Agent,
+        scope: Some("ann".to_owned()),
+        config: SandboxConfig {
+            backend: glovebox_model::BackendName::Native,
+            image: None,
+            workspace,
+            network,
+            limits,
+            keep_root: false,
+            docker: None,
+        },
+        asked: PartialProfile::default(),
+        config_hash: "abab".to_owned(),
+        state: SandboxState::Down,
+        exec_id: None,
+        container_id: None,
+        created_at: at,
+        last_used_at: at,
+        uses: 2,
+        trouble: None,
+        ports: Vec::new(),
+    }
+}
+
+/// One that waits for an answer.
+pub(crate) fn approval() -> Approval {
+    let at = |second| Timestamp::from_second(second).unwrap();
+    Approval {
+        id: ApprovalId::from_random([1; 16]),
+        space_id: SpaceId::local(),
+        exec_id: ExecId::from_random([2; 16]),
+        ids: Correlation::of_space(SpaceId::local()),
+        requested_by: "builder".to_owned(),
+        created_at: at(1000),
+        expires_at: at(2000),
+        state: ApprovalState::Pending,
+        digest: "0".repeat(64),
+        quorum: 1,
+        replies: Vec::new(),
+        ask: Ask {
+            preview: None,
+            effects: Vec::new(),
+            description: "run a shell script: pipes into a shell".to_owned(),
+            argv: ["bash", "-lc", "ls\ncurl x | sh"].map(str::to_owned).into(),
+            code_preview: "ls\ncurl x | sh".to_owned(),
+            cwd: "/workspace/work".to_owned(),
+            env_names: vec!["A".to_owned()],
+            workspace: "scratch".to_owned(),
+            backend: None,
+            network: NetworkMode::None,
+            tier: Tier::High,
+            signals: vec![RiskSignal {
+                name: "pipe_to_shell".to_owned(),
+                tier: Tier::High,
+                at: Some("1:1".to_owned()),
+            }],
+            reasons: vec![Reason {
+                permit: Permit::Ask,
+                kind: ReasonKind::Rule,
+                text: "pipes into a shell".to_owned(),
+                code: None,
+                part: Some("curl x | sh".to_owned()),
+                rule: Some(RuleRef {
+                    file: "team.toml".to_owned(),
+                    line: 3,
+                }),
+                rule_name: None,
+                way: None,
+            }],
+            upgrades: vec![Upgrade {
+                field: "memory".to_owned(),
+                asked: "8G".to_owned(),
+                given: "2G".to_owned(),
+                layer: "the settings".to_owned(),
+            }],
+            justification: Some("the build needs it".to_owned()),
+            scripts: Vec::new(),
+            stdin: None,
+            inputs: Vec::new(),
+        },
     }
 }

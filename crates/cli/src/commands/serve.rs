@@ -1,6 +1,6 @@
 //! `glovebox serve`.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::net::ToSocketAddrs;
 use std::time::Duration;
 
@@ -8,11 +8,9 @@ use glovebox_engine::{Dispatcher, Drained, HouseRules, Spawner, host_facts};
 use glovebox_model::{Code, Error, Result, Stage};
 use glovebox_serve::{Listening, Options, Stop, TlsFiles, TokenKey, bootstrap};
 use rustix::process::{Resource, getrlimit, setrlimit};
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer};
 
-use crate::args::{Global, LogFormat, ServeArgs};
+use super::log;
+use crate::args::{Global, ServeArgs};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::human::count;
@@ -20,6 +18,7 @@ use crate::render;
 
 pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<Exit> {
     check_exposure(args)?;
+    check_variables(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
     let context = Context::new(global);
     let place = context.place()?;
     let config = context.config_of_server()?;
@@ -34,17 +33,22 @@ pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<Exit> {
         .caused_by(error)
     })?;
     raise_open_files();
-    log(args.log_format)?;
+    log::begin(args.log_format, log::Usual::Info)?;
     let dispatcher = Dispatcher::open(
         HouseRules {
             state,
             database: place.database,
             config,
+            shadow: context.shadow()?,
             host: host_facts(),
             concurrency_ceiling: args.max_concurrent,
+            secrets_key: context.secrets_key()?,
+            loan: None,
+            only_own: false,
         },
         spawner,
     )?;
+    log::mask_with(dispatcher.log_mask());
     context.report_recovered(dispatcher.recovered());
     let (path, keys) = (dispatcher.state().path(), dispatcher.state().keys());
     let key = TokenKey::load_or_create(keys)?;
@@ -105,6 +109,46 @@ fn check_exposure(args: &ServeArgs) -> Result<()> {
     ))
 }
 
+/// What `glovebox` reads. What sandboxes and tests are told by is not for the operator.
+const VARIABLES: [&str; 11] = [
+    "GLOVEBOX_CONFIG",
+    "GLOVEBOX_DATABASE",
+    "GLOVEBOX_KEYS_DIR",
+    "GLOVEBOX_LOG",
+    "GLOVEBOX_SECRETS_KEY",
+    "GLOVEBOX_SECRETS_KEY_FILE",
+    "GLOVEBOX_SERVER",
+    "GLOVEBOX_SHADOW_POLICY",
+    "GLOVEBOX_SKILLS_DIR",
+    "GLOVEBOX_STATE_DIR",
+    "GLOVEBOX_TOKEN",
+];
+const OTHERS: [&str; 3] = ["GLOVEBOX_BIN", "GLOVEBOX_EXEC_ID", "GLOVEBOX_RELEASE_BIN"];
+
+/// A misspelt variable would leave a server with other settings than its operator believes.
+fn check_variables(names: impl Iterator<Item = String>) -> Result<()> {
+    let own = |name: &String| name.starts_with("GLOVEBOX_") && !name.starts_with("GLOVEBOX_TEST_");
+    let is_known =
+        |name: &str| VARIABLES.contains(&name) || OTHERS.contains(&name) || is_for_tests(name);
+    let Some(name) = names.filter(own).find(|name| !is_known(name)) else {
+        return Ok(());
+    };
+    let message = format!("the environment variable `{name}` is not known");
+    Err(Error::new(Code::InvalidConfig, Stage::Parse, message)
+        .hint(format!("known are `{}`", VARIABLES.join("`, `")))
+        .hint(format!("take it out: `unset {name}`")))
+}
+
+#[cfg(debug_assertions)]
+fn is_for_tests(name: &str) -> bool {
+    name.starts_with("GLOVEBOX_PAUSE") || name.starts_with("GLOVEBOX_MUTATION")
+}
+
+#[cfg(not(debug_assertions))]
+fn is_for_tests(_: &str) -> bool {
+    false
+}
+
 /// Every connection and every exec needs some. Who may not have more goes on with fewer.
 fn raise_open_files() {
     let mut limit = getrlimit(Resource::Nofile);
@@ -112,34 +156,6 @@ fn raise_open_files() {
         limit.current = limit.maximum;
         let _ = setrlimit(Resource::Nofile, limit);
     }
-}
-
-fn log(format: LogFormat) -> Result<()> {
-    const VARIABLE: &str = "GLOVEBOX_LOG";
-    let refused = |error: &dyn std::fmt::Display| {
-        Error::new(
-            Code::InvalidArgument,
-            Stage::Parse,
-            format!("`{VARIABLE}` does not say how much to log"),
-        )
-        .caused_by(error)
-        .hint("write `warn`, `info`, `debug`, or `glovebox_serve=debug,warn`")
-    };
-    let wanted = std::env::var(VARIABLE).ok().filter(|it| !it.is_empty());
-    let filter = EnvFilter::try_new(wanted.as_deref().unwrap_or("info"));
-    let filter = filter.map_err(|error| refused(&error))?;
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
-    let layer = tracing_subscriber::fmt::layer()
-        .with_ansi(std::io::stderr().is_terminal() && !plain)
-        .with_writer(std::io::stderr);
-    let layer = match format {
-        LogFormat::Text => layer.boxed(),
-        LogFormat::Json => layer.json().flatten_event(true).boxed(),
-    };
-    let subscriber = tracing_subscriber::registry().with(layer.with_filter(filter));
-    #[cfg(feature = "otel")]
-    let subscriber = subscriber.with(super::traces::layer()?);
-    subscriber.try_init().map_err(|error| refused(&error))
 }
 
 fn farewell(drained: &Drained) -> String {
@@ -208,6 +224,17 @@ mod tests {
                 "{exposed}"
             );
         }
+    }
+
+    #[test]
+    fn a_misspelt_variable_starts_no_server() {
+        let check = |name: &str| check_variables([name.to_owned()].into_iter());
+        for known in ["PATH", "GLOVEBOX_DATABASE", "GLOVEBOX_TEST_SEED"] {
+            assert!(check(known).is_ok(), "{known}");
+        }
+        let error = check("GLOVEBOX_DATABSE").unwrap_err();
+        assert!(error.message.contains("GLOVEBOX_DATABSE"), "{error}");
+        assert!(error.hints[0].contains("GLOVEBOX_DATABASE"), "{error}");
     }
 
     #[test]

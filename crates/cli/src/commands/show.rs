@@ -1,20 +1,21 @@
 //! `glovebox show`.
 
-use std::fmt::Write as _;
-
 use glovebox_model::{
     Access, Artifact, Correlation, Exec, Grade, Guarantee, Isolation, NetworkMode, Profile, Result,
+    Verdict, Writes,
 };
 use glovebox_policy::LimitField;
 use jiff::Timestamp;
 
 use super::ps;
+use super::workspace::change_count;
 use crate::args::{Global, ShowArgs};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::human::{age, command_line, duration, size, time};
 use crate::paint::{Paint, Tone};
-use crate::render::{self, one_line};
+use crate::render;
+use crate::sheet::Sheet;
 use crate::stdout;
 
 pub(crate) fn run(global: &Global, args: &ShowArgs) -> Result<Exit> {
@@ -32,43 +33,16 @@ pub(crate) fn run(global: &Global, args: &ShowArgs) -> Result<Exit> {
     Ok(Exit::SUCCESS)
 }
 
-/// Lines of a name and a value, in titled sections.
-struct Sheet {
-    text: String,
-    paint: Paint,
-}
-
-impl Sheet {
-    fn title(&mut self, title: &str) {
-        let title = self.paint.apply(Tone::Heading, title);
-        let _ = writeln!(self.text, "\n{title}");
-    }
-
-    fn line(&mut self, name: &str, value: &str) {
-        self.toned(name, Tone::Plain, value);
-    }
-
-    fn toned(&mut self, name: &str, tone: Tone, value: &str) {
-        let value = self.paint.apply(tone, &one_line(value));
-        let _ = writeln!(self.text, "{name:<11} {value}");
-    }
-
-    fn optional(&mut self, name: &str, value: Option<&str>) {
-        if let Some(value) = value {
-            self.line(name, value);
-        }
-    }
-}
-
 fn text(exec: &Exec, now: Timestamp, paint: Paint) -> String {
-    let mut sheet = Sheet {
-        text: String::new(),
-        paint,
-    };
+    let mut sheet = Sheet::new(paint);
     what(&mut sheet, exec);
     when(&mut sheet, exec, now);
     ids(&mut sheet, &exec.ids);
+    for note in &exec.notes {
+        sheet.line("note", note);
+    }
     output(&mut sheet, exec);
+    changes(&mut sheet, exec);
     if let Some(profile) = &exec.policy_snapshot {
         policy(&mut sheet, exec, profile);
         limits(&mut sheet, exec, profile);
@@ -100,6 +74,7 @@ fn what(sheet: &mut Sheet, exec: &Exec) {
         sheet.line("env", &format!("{} (values are not kept)", keys.join(", ")));
     }
     sheet.optional("backend", exec.backend.map(|it| it.as_str()));
+    sheet.optional("runtime", exec.runtime.as_deref());
     sheet.optional("sandbox", exec.sandbox_id.as_ref().map(|it| it.as_str()));
 }
 
@@ -166,6 +141,32 @@ fn output(sheet: &mut Sheet, exec: &Exec) {
     sheet.optional("files", exec.artifacts_dir.as_deref());
 }
 
+/// What it did to its workspace, where that is known.
+fn changes(sheet: &mut Sheet, exec: &Exec) {
+    if exec.writes.is_direct() && exec.snapshot_before.is_none() {
+        return;
+    }
+    sheet.title("workspace");
+    let writes = match exec.writes {
+        Writes::Direct => "to the workspace itself",
+        Writes::Held => "beside the workspace, until somebody decides",
+        Writes::Dropped => "beside the workspace, thrown away",
+        Writes::IfOk => "beside the workspace, kept if it succeeds",
+    };
+    sheet.line("writes", writes);
+    if let Some(count) = &exec.changes {
+        let became = match exec.verdict {
+            Some(Verdict::Keep) => "kept: ",
+            Some(Verdict::Hold) => "held: ",
+            Some(Verdict::Discard) => "discarded: ",
+            None => "",
+        };
+        sheet.line("changes", &format!("{became}{}", change_count(count)));
+    }
+    let before = exec.snapshot_before.as_ref();
+    sheet.optional("before", before.map(|it| it.as_str()));
+}
+
 fn policy(sheet: &mut Sheet, exec: &Exec, profile: &Profile) {
     sheet.title("policy");
     let network = match profile.network {
@@ -200,8 +201,13 @@ fn policy(sheet: &mut Sheet, exec: &Exec, profile: &Profile) {
 fn limits(sheet: &mut Sheet, exec: &Exec, profile: &Profile) {
     sheet.title("limits");
     let usage = &exec.usage;
+    let traffic = exec.traffic.as_ref();
     let ran = exec.duration_ms.is_some();
-    for field in LimitField::ALL {
+    let networked = profile.network > NetworkMode::None;
+    for field in LimitField::ALL
+        .into_iter()
+        .filter(|it| networked || !it.is_of_network())
+    {
         let used = match field {
             LimitField::Wall => exec.duration_ms.map(duration),
             LimitField::CpuTime => Some(duration(usage.cpu_ms)),
@@ -209,11 +215,16 @@ fn limits(sheet: &mut Sheet, exec: &Exec, profile: &Profile) {
             LimitField::Pids => Some(usage.max_pids.to_string()),
             LimitField::Stdout => Some(size(exec.stdout_bytes)),
             LimitField::Stderr => Some(size(exec.stderr_bytes)),
+            LimitField::EgressBytes => traffic.map(|it| size(it.sent.saturating_add(it.received))),
+            LimitField::EgressConnections => traffic.map(|it| it.connections.to_string()),
             LimitField::Cpus
             | LimitField::Disk
             | LimitField::Files
             | LimitField::Artifacts
-            | LimitField::OpenFiles => None,
+            | LimitField::OpenFiles
+            | LimitField::Gpus
+            | LimitField::Tpus
+            | LimitField::NetworkTime => None,
         };
         let most = field.show(field.get(&profile.limits));
         let shown = match used.filter(|_| ran) {
@@ -293,12 +304,15 @@ stdout      1M           used 12 B
 stderr      1M           used 0 B
 artifacts   50M
 open_files  1024
+gpus        0
+tpus        0
 
 isolation
-kernel      own_users, own_pids, own_mounts, own_ipc, own_hostname, own_cgroup_view, no_network, \
+kernel      own_users, own_pids, own_mounts, own_ipc, own_hostname, own_cgroup_view, no_network, egress_only, \
 read_only_root, no_capabilities, no_new_privileges, syscall_filter, file_rules, no_survivors, \
 memory_limit, pids_limit, cpu_limit
 supervised  disk_limit
+unavailable own_kernel
 
 receipt
 4:abababababababababababababababababababababababababababababababab

@@ -27,6 +27,10 @@ pub(super) fn finish() {
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the operator's collector of traces"
+)]
 pub(super) fn layer<S>() -> Result<Option<impl Layer<S>>>
 where
     S: Subscriber + for<'span> LookupSpan<'span> + Send + Sync,

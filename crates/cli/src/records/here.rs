@@ -1,13 +1,20 @@
 //! A state directory as those see it who only read it, while others may be writing.
 
 use std::fs::File;
+use std::io::Write;
 
-use glovebox_model::{ClientId, Code, Exec, ExecId, Result, SpaceId, Stage, Status};
+use glovebox_model::{
+    Attempt, ClientId, Code, Effect, Exec, ExecId, Result, SpaceId, Stage, Status,
+};
 use glovebox_store::{Entry, EntryFilter, StateDir, Store, dead_owners};
-use glovebox_workspace::{Dir, Layout, Stream};
+use glovebox_workspace::{Dir, Layout, RelPath, Stream};
 use jiff::Timestamp;
 
+use crate::commands::artifact::pass;
 use crate::context::Place;
+
+/// Read at once.
+const ATTEMPTS: usize = 500;
 
 #[derive(Debug)]
 pub(crate) struct Here {
@@ -64,6 +71,35 @@ impl Here {
             Err(error) if error.code == Code::NotFound => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    pub(super) fn network(&self, exec: &Exec, from: u64) -> Result<(Vec<Attempt>, u64)> {
+        let (project, id) = (&exec.project_id, &exec.exec_id);
+        let log = self.layout.network_log(project, id, from, ATTEMPTS)?;
+        Ok(log.unwrap_or((Vec::new(), from)))
+    }
+
+    pub(super) fn effects(&self, exec: &Exec, from: u64) -> Result<(Vec<Effect>, u64)> {
+        let (project, id) = (&exec.project_id, &exec.exec_id);
+        let log = self.layout.effect_log(project, id, from, ATTEMPTS)?;
+        let (effects, next) = log.unwrap_or((Vec::new(), from));
+        let lasting = effects.into_iter().filter(|it| !it.provisional);
+        Ok((lasting.collect(), next))
+    }
+
+    pub(super) fn artifact(&self, exec: &Exec, path: &RelPath, out: &mut dyn Write) -> Result<()> {
+        let dir = self.layout.artifacts(&exec.project_id, &exec.exec_id);
+        let opened = dir.and_then(|dir| {
+            let opened = dir.open_file(path);
+            opened.map_err(|error| error.at(Stage::Collect))
+        });
+        let (mut file, _) = opened.map_err(|error| {
+            error.hint(format!(
+                "`glovebox artifact ls {}` lists them",
+                exec.exec_id
+            ))
+        })?;
+        pass(&mut file, out)
     }
 
     /// The first entry about an exec.

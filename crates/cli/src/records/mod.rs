@@ -7,11 +7,12 @@ mod there;
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use glovebox_model::{Exec, ExecId, Result};
+use glovebox_model::{Attempt, Effect, Exec, ExecId, Result};
 use glovebox_store::{
-    Entry, EntryFilter, ExecFilter, Expectations, ExportFormat, Page, Verification,
+    Entry, EntryFilter, ExecFilter, Expectations, ExportFormat, Page, Timeline, TimelineFilter,
+    Verification,
 };
-use glovebox_workspace::Stream;
+use glovebox_workspace::{RelPath, Stream};
 use jiff::Timestamp;
 
 use crate::context::Place;
@@ -103,6 +104,30 @@ impl Records {
         }
     }
 
+    /// What it did to get out, from a place in the log on, and the place after that.
+    pub(crate) fn network(&self, exec: &Exec, from: u64) -> Result<(Vec<Attempt>, u64)> {
+        match self {
+            Self::Here(here) => here.network(exec, from),
+            Self::There(there) => there.network(exec, from),
+        }
+    }
+
+    /// What it did, from a place in the log on, and the place after that.
+    pub(crate) fn effects(&self, exec: &Exec, from: u64) -> Result<(Vec<Effect>, u64)> {
+        match self {
+            Self::Here(here) => here.effects(exec, from),
+            Self::There(there) => there.effects(exec, from),
+        }
+    }
+
+    /// A file that it left, as it lies there now.
+    pub(crate) fn artifact(&self, exec: &Exec, path: &RelPath, out: &mut dyn Write) -> Result<()> {
+        match self {
+            Self::Here(here) => here.artifact(exec, path, out),
+            Self::There(there) => there.artifact(exec, path, out),
+        }
+    }
+
     /// The newest entries, the newest last.
     pub(crate) fn tail(&self, most: usize) -> Result<Vec<Entry>> {
         match self {
@@ -115,6 +140,13 @@ impl Records {
         match self {
             Self::Here(here) => here.store().query(here.space(), filter),
             Self::There(there) => there.query(filter),
+        }
+    }
+
+    pub(crate) fn timeline(&self, filter: &TimelineFilter) -> Result<Timeline> {
+        match self {
+            Self::Here(here) => here.store().timeline(here.space(), filter),
+            Self::There(there) => there.timeline(filter),
         }
     }
 

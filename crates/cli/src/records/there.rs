@@ -3,11 +3,13 @@
 use std::cell::Cell;
 use std::io::{self, BufReader, Read, Seek, Write};
 
-use glovebox_model::{Code, Error, Exec, Result, Stage};
+use glovebox_model::{Attempt, Code, Effect, Error, Exec, Result, Stage};
+use glovebox_serve::answer::{EffectPage, NetworkPage};
 use glovebox_store::{
-    Entry, EntryFilter, ExecFilter, Expectations, ExportFormat, Page, Verification, verify_export,
+    Entry, EntryFilter, ExecFilter, Expectations, ExportFormat, Page, Timeline, TimelineFilter,
+    Verification, verify_export,
 };
-use glovebox_workspace::Stream;
+use glovebox_workspace::{RelPath, Stream};
 use jiff::Timestamp;
 
 use crate::remote::{Remote, Target};
@@ -70,6 +72,20 @@ impl There {
         self.remote.get(Target::new("/v1/execs").segment(name))
     }
 
+    pub(super) fn network(&self, exec: &Exec, from: u64) -> Result<(Vec<Attempt>, u64)> {
+        let target = Target::new("/v1/execs").segment(exec.exec_id.as_str());
+        let target = target.segment("network").query("after", from);
+        let page: NetworkPage = self.remote.get(target)?;
+        Ok((page.attempts, page.next))
+    }
+
+    pub(super) fn effects(&self, exec: &Exec, from: u64) -> Result<(Vec<Effect>, u64)> {
+        let target = Target::new("/v1/execs").segment(exec.exec_id.as_str());
+        let target = target.segment("effects").query("after", from);
+        let page: EffectPage = self.remote.get(target)?;
+        Ok((page.effects, page.next))
+    }
+
     /// One that was there before.
     pub(super) fn again(&self, exec: &Exec) -> Result<Exec> {
         self.remote.insistently(|| self.get(exec.exec_id.as_str()))
@@ -125,6 +141,14 @@ impl There {
                 "a shortened id is looked for among the newest {newest}"
             ))
         })
+    }
+
+    pub(super) fn artifact(&self, exec: &Exec, path: &RelPath, out: &mut dyn Write) -> Result<()> {
+        let target = Target::new("/v1/execs")
+            .segment(exec.exec_id.as_str())
+            .segment("artifacts")
+            .path(path.as_bytes());
+        self.remote.copy(target, out)
     }
 
     pub(super) fn opened_at(&self, exec: &Exec) -> Result<Option<Timestamp>> {
@@ -183,17 +207,10 @@ impl There {
     }
 
     pub(super) fn query(&self, filter: &EntryFilter) -> Result<Page<Entry>> {
-        let tag = match filter.tags.as_slice() {
-            [] => None,
-            [tag] => Some(tag),
-            _ => {
-                return Err(Error::new(
-                    Code::InvalidArgument,
-                    Stage::Parse,
-                    "a server looks for one `--tag` at a time",
-                )
-                .hint("give the rarest, and look for the others in what it finds"));
-            }
+        // The first by itself: one tag may hold a comma.
+        let (tag, more) = match filter.tags.split_first() {
+            Some((tag, more)) => (Some(tag), more),
+            None => (None, &[][..]),
         };
         let target = Target::new("/v1/audit")
             .optional("exec_id", filter.exec_id.as_ref())
@@ -201,11 +218,29 @@ impl There {
             .optional("since", filter.since)
             .optional("until", filter.until)
             .optional("task_id", filter.task_id.as_deref())
+            .optional("workflow_id", filter.workflow_id.as_deref())
             .optional("agent_id", filter.agent_id.as_deref())
             .optional("limit", Some(filter.limit).filter(|limit| *limit > 0))
             .optional("tag", tag)
+            .optional("tags", several(more)?)
+            .optional("without", several(&filter.without)?)
             .optional("cursor", filter.cursor.as_deref());
         self.remote.get(target)
+    }
+
+    pub(super) fn timeline(&self, filter: &TimelineFilter) -> Result<Timeline> {
+        let target = Target::new("/v1/audit/timeline")
+            .segment(&filter.task_id)
+            .optional("limit", Some(filter.limit).filter(|limit| *limit > 0))
+            .optional("cursor", filter.cursor.as_deref());
+        match self.remote.get(target) {
+            Err(error) if error.code == Code::NotFound => Ok(Timeline {
+                task_id: filter.task_id.clone(),
+                steps: Vec::new(),
+                next: None,
+            }),
+            found => found,
+        }
     }
 
     /// The server looks at its rows and its key. What is known here it is not asked about: its
@@ -250,6 +285,20 @@ impl There {
             Error::new(Code::DiskFull, Stage::Close, "cannot write the export").caused_by(error)
         })?;
         Ok(counted.lines.saturating_sub(frame))
+    }
+}
+
+/// As the server reads several tags.
+fn several(tags: &[String]) -> Result<Option<String>> {
+    match tags.iter().find(|tag| tag.contains(',')) {
+        None if tags.is_empty() => Ok(None),
+        None => Ok(Some(tags.join(","))),
+        Some(_) => Err(Error::new(
+            Code::InvalidArgument,
+            Stage::Parse,
+            "a server takes only one tag with a comma in it",
+        )
+        .hint("give that one first")),
     }
 }
 

@@ -35,9 +35,17 @@ pub(super) struct Ask {
     pub(super) method: Method,
     pub(super) target: Target,
     pub(super) accept: &'static str,
-    pub(super) body: Option<Bytes>,
+    pub(super) body: Option<Payload>,
+    /// Beside those that every request has.
+    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
     pub(super) key: Option<HeaderValue>,
     pub(super) patience: Duration,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Payload {
+    pub(super) bytes: Bytes,
+    pub(super) kind: &'static str,
 }
 
 impl Ask {
@@ -47,6 +55,7 @@ impl Ask {
             target,
             accept: "application/json",
             body: None,
+            headers: Vec::new(),
             key: None,
             patience: SOON,
         }
@@ -210,10 +219,14 @@ impl Client {
         if let Some(key) = &ask.key {
             builder = builder.header(KEY, key);
         }
-        if ask.body.is_some() {
-            builder = builder.header(header::CONTENT_TYPE, "application/json");
+        for (name, value) in &ask.headers {
+            builder = builder.header(name, value);
         }
-        let body = ask.body.clone().unwrap_or_default();
+        if let Some(body) = &ask.body {
+            builder = builder.header(header::CONTENT_TYPE, body.kind);
+        }
+        let body = ask.body.as_ref().map(|body| body.bytes.clone());
+        let body = body.unwrap_or_default();
         builder.body(Full::new(body)).map_err(|error| {
             Error::new(
                 Code::InvalidArgument,

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use glovebox_egress::operator;
 use glovebox_model::{Code, Error, Result, Stage};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::rt::{Read, Write};
 use hyper_util::rt::TokioIo;
-use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -56,12 +56,10 @@ impl Connector {
     /// The connection is driven by the runtime for as long as somebody has the sender.
     pub(super) async fn connect(&self) -> Result<Sender> {
         let connected = match &self.address {
-            Address::Unix(path) => within(UnixStream::connect(path)).await.map(TokioIo::new),
+            Address::Unix(path) => operator::unix(path, CONNECT).await.map(TokioIo::new),
             Address::Tcp { host, port, .. } => {
-                let stream = within(TcpStream::connect((host.as_str(), *port))).await;
+                let stream = operator::tcp(host, *port, CONNECT).await;
                 let stream = stream.map_err(|error| self.unreachable(&error))?;
-                // Requests are small and somebody waits for each.
-                let _ = stream.set_nodelay(true);
                 return match &self.tls {
                     None => self.speak(TokioIo::new(stream)).await,
                     Some(config) => {

@@ -14,6 +14,7 @@ mod stream;
 mod target;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use std::io::{ErrorKind, Write};
 use std::os::fd::OwnedFd;
@@ -23,7 +24,7 @@ use std::time::{Duration, Instant};
 use glovebox_model::{Code, Error, Exec, ExecId, Result, Stage};
 use hyper::Method;
 use hyper::body::Bytes;
-use hyper::header::HeaderValue;
+use hyper::header::{HeaderName, HeaderValue};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::unix::pipe::Receiver;
@@ -32,10 +33,11 @@ use tokio::runtime::Runtime;
 pub(crate) use address::Address;
 pub(crate) use credential::Credential;
 pub(crate) use follow::{Audience, Backoff, Parting};
-pub(crate) use request::{BODY_MOST, ExecRequest};
+pub(crate) use request::{BODY_MOST, ExecRequest, Overrides, ProgramSpec, SkillRequest};
 pub(crate) use target::Target;
+pub(crate) use watch::Told;
 
-use client::{Ask, Client, Heard, LONG, SOON, Trouble};
+use client::{Ask, Client, Heard, LONG, Payload, SOON, Trouble};
 use connect::Connector;
 
 /// How often something that may have been heard is said again.
@@ -68,6 +70,11 @@ impl Remote {
         })
     }
 
+    /// As it was named.
+    pub(crate) fn address(&self) -> String {
+        self.client.address()
+    }
+
     pub(crate) fn get<T: DeserializeOwned>(&self, target: Target) -> Result<T> {
         self.read(&self.answer(&Ask::get(target))?)
     }
@@ -96,7 +103,21 @@ impl Remote {
         target: Target,
         body: &impl Serialize,
     ) -> Result<T> {
-        self.read(&self.change(Method::POST, target, Some(json(body)?))?)
+        self.read(&self.change(Method::POST, target, Some(json(body)?), SOON)?)
+    }
+
+    /// For work that takes long there.
+    pub(crate) fn post_slowly<T: DeserializeOwned>(
+        &self,
+        target: Target,
+        body: &impl Serialize,
+    ) -> Result<T> {
+        self.read(&self.change(Method::POST, target, Some(json(body)?), LONG)?)
+    }
+
+    /// The same without a body.
+    pub(crate) fn post_nothing<T: DeserializeOwned>(&self, target: Target) -> Result<T> {
+        self.read(&self.change(Method::POST, target, None, LONG)?)
     }
 
     pub(crate) fn patch<T: DeserializeOwned>(
@@ -104,21 +125,79 @@ impl Remote {
         target: Target,
         body: &impl Serialize,
     ) -> Result<T> {
-        self.read(&self.change(Method::PATCH, target, Some(json(body)?))?)
+        self.read(&self.change(Method::PATCH, target, Some(json(body)?), SOON)?)
+    }
+
+    pub(crate) fn put_json<T: DeserializeOwned>(
+        &self,
+        target: Target,
+        body: &impl Serialize,
+    ) -> Result<T> {
+        self.read(&self.change(Method::PUT, target, Some(json(body)?), SOON)?)
     }
 
     pub(crate) fn delete<T: DeserializeOwned>(&self, target: Target) -> Result<T> {
-        self.read(&self.change(Method::DELETE, target, None)?)
+        self.read(&self.change(Method::DELETE, target, None, SOON)?)
+    }
+
+    pub(crate) fn delete_slowly<T: DeserializeOwned>(&self, target: Target) -> Result<T> {
+        self.read(&self.change(Method::DELETE, target, None, LONG)?)
+    }
+
+    /// For what is answered with nothing.
+    pub(crate) fn delete_quietly(&self, target: Target) -> Result<()> {
+        self.change(Method::DELETE, target, None, LONG).map(drop)
+    }
+
+    /// Bytes as they are.
+    pub(crate) fn put<T: DeserializeOwned>(
+        &self,
+        target: Target,
+        bytes: Vec<u8>,
+        headers: Vec<(HeaderName, HeaderValue)>,
+    ) -> Result<T> {
+        let ask = Ask {
+            method: Method::PUT,
+            body: Some(Payload {
+                bytes: bytes.into(),
+                kind: "application/octet-stream",
+            }),
+            headers,
+            key: Some(key()?),
+            patience: LONG,
+            ..Ask::get(target)
+        };
+        self.read(&self.runtime.block_on(self.insist(&ask))?)
     }
 
     /// A new exec. Who does not want to wait until the server answers need not: whether it was
     /// taken on is not known then.
     pub(crate) fn submit(&self, request: &ExecRequest, presses: &OwnedFd) -> Result<Exec> {
+        self.begin(Target::new("/v1/execs"), request, presses)
+    }
+
+    /// The same for a call of a skill.
+    pub(crate) fn invoke<T: DeserializeOwned>(
+        &self,
+        id: &str,
+        request: &SkillRequest,
+        presses: &OwnedFd,
+    ) -> Result<T> {
+        let target = Target::new("/v1/skills").segment(id).segment("invoke");
+        self.begin(target, request, presses)
+    }
+
+    fn begin<T: DeserializeOwned>(
+        &self,
+        target: Target,
+        request: &impl Serialize,
+        presses: &OwnedFd,
+    ) -> Result<T> {
         let ask = Ask {
             method: Method::POST,
             body: Some(json(request)?),
             key: Some(key()?),
-            ..Ask::get(Target::new("/v1/execs"))
+            ..Ask::get(target)
         };
         let heard = self.runtime.block_on(async {
             let presses = presses.try_clone().and_then(Receiver::from_owned_fd);
@@ -166,8 +245,18 @@ impl Remote {
 
     /// Piece by piece.
     pub(crate) fn copy(&self, target: Target, out: &mut dyn Write) -> Result<()> {
+        self.copy_with(target, Vec::new(), out)
+    }
+
+    pub(crate) fn copy_with(
+        &self,
+        target: Target,
+        headers: Vec<(HeaderName, HeaderValue)>,
+        out: &mut dyn Write,
+    ) -> Result<()> {
         let ask = Ask {
             accept: "*/*",
+            headers,
             patience: LONG,
             ..Ask::get(target)
         };
@@ -192,15 +281,33 @@ impl Remote {
         self.runtime.block_on(following)
     }
 
+    /// What happens in a workspace, until the listener wants no more; a connection that breaks is
+    /// made again.
+    pub(crate) fn watch(
+        &self,
+        target: &Target,
+        listener: &mut dyn FnMut(Told) -> Result<bool>,
+    ) -> Result<()> {
+        let watching = watch::watch(&self.client, target, listener, self.backoff);
+        self.runtime.block_on(watching)
+    }
+
     fn answer(&self, ask: &Ask) -> Result<Bytes> {
         Ok(self.runtime.block_on(self.client.ask(ask))?)
     }
 
-    fn change(&self, method: Method, target: Target, body: Option<Bytes>) -> Result<Bytes> {
+    fn change(
+        &self,
+        method: Method,
+        target: Target,
+        body: Option<Payload>,
+        patience: Duration,
+    ) -> Result<Bytes> {
         let ask = Ask {
             method,
             body,
             key: Some(key()?),
+            patience,
             ..Ask::get(target)
         };
         Ok(self.runtime.block_on(self.insist(&ask))?)
@@ -236,11 +343,14 @@ impl Remote {
     }
 }
 
-fn json(body: &impl Serialize) -> Result<Bytes> {
+fn json(body: &impl Serialize) -> Result<Payload> {
     let bytes = serde_json::to_vec(body).map_err(|error| {
         Error::new(Code::Internal, Stage::Parse, "cannot write JSON").caused_by(error)
     })?;
-    Ok(bytes.into())
+    Ok(Payload {
+        bytes: bytes.into(),
+        kind: "application/json",
+    })
 }
 
 /// 128 random bits: no two requests have the same.

@@ -296,6 +296,7 @@ fn who_does_not_want_to_wait_for_the_answer_need_not() {
     let (read, write) = presses();
     rustix::io::write(&write, b"c").unwrap();
     let call = glovebox_model::Call {
+        placement: glovebox_model::Placement::Fresh,
         ids: glovebox_model::Correlation::of_space(glovebox_model::SpaceId::local()),
         client_id: None,
         workspace: glovebox_model::WorkspaceRef::Scratch,
@@ -307,6 +308,14 @@ fn who_does_not_want_to_wait_for_the_answer_need_not() {
         inputs: Vec::new(),
         mode: glovebox_model::Mode::Run,
         on_exceed: glovebox_model::OnExceed::Refuse,
+        mounts: Vec::new(),
+        secrets: Vec::new(),
+        justification: None,
+        writes: glovebox_model::Writes::Direct,
+        simulation: None,
+        over: None,
+        preview: None,
+        skill: None,
         overrides: glovebox_model::PartialProfile::default(),
     };
     let request = ExecRequest::new(call, None).unwrap();

@@ -73,6 +73,82 @@ fn entries_are_found_by_what_they_are_about() {
 }
 
 #[test]
+fn entries_are_found_by_tags_mode_and_age() {
+    let trial = Trial::new();
+    trial.record("true");
+    let wrong = ["run", "--scratch", "--task-id", "t1", "--", "false"];
+    trial.run(&wrong).exits(1);
+    let beyond = ["run", "--scratch", "--pids", "99999", "--", "true"];
+    trial.run(&beyond).exits(3);
+
+    let found = |args: &[&str]| -> Vec<Value> {
+        let mut all = vec!["audit", "query", "--json"];
+        all.extend(args);
+        let page = trial.run(&all).exits(0).json();
+        page["items"].as_array().unwrap().clone()
+    };
+    let tags = |some: &[&'static str]| -> Vec<&'static str> {
+        some.iter().flat_map(|tag| ["--tag", *tag]).collect()
+    };
+    assert_eq!(found(&tags(&["success"])).len(), 1);
+    assert_eq!(found(&tags(&["failure"])).len(), 2);
+    assert_eq!(found(&tags(&["failure", "sandbox_execution"])).len(), 1);
+    assert_eq!(found(&tags(&["failure", "success"])).len(), 0);
+    assert_eq!(found(&tags(&["tool_invocation", "policy_denied"])).len(), 1);
+    assert_eq!(found(&["--mode", "run"]).len(), 3);
+    assert_eq!(found(&["--mode", "simulate"]).len(), 0);
+    assert_eq!(found(&["--severity", "warning"]).len(), 2);
+    assert_eq!(found(&["--workflow", "none"]).len(), 0);
+    for (tier, count) in [("hot", 5), ("warm", 0), ("cold", 0), ("archived", 0)] {
+        let entries = found(&["--tier", tier]);
+        assert_eq!(entries.len(), count, "{tier}");
+        assert!(entries.iter().all(|it| it["retention_tier"] == tier));
+    }
+    let failed = &found(&["--task", "t1", "--tag", "failure"])[0];
+    let provenance = &failed["body"]["provenance"];
+    assert_eq!(provenance["task_id"], "t1");
+    let sandbox = provenance["step_id"].as_str().unwrap();
+    assert!(sandbox.starts_with("sb_"), "{failed}");
+    assert_eq!(found(&["--sandbox", sandbox]).len(), 1);
+    for wrong in [["--mode", "guessed"], ["--tier", "tepid"]] {
+        let all = [&["audit", "query"][..], &wrong].concat();
+        trial.run(&all).exits(2);
+    }
+    trial.run(&["audit", "verify"]).exits(0);
+}
+
+#[test]
+fn a_timeline_joins_what_was_planned_with_how_it_ended() {
+    let trial = Trial::new();
+    let none = trial.run(&["audit", "timeline", "t1"]).exits(0);
+    assert!(none.stderr.contains("no entry of this task"), "{none:?}");
+    trial.record("true");
+    for (program, code) in [("true", 0), ("false", 1)] {
+        let run = ["run", "--scratch", "--task-id", "t1", "--", program];
+        trial.run(&run).exits(code);
+    }
+    let timeline = trial.run(&["audit", "timeline", "t1", "--json"]).exits(0);
+    let timeline = timeline.json();
+    let steps = timeline["steps"].as_array().unwrap();
+    assert_eq!((steps.len(), &timeline["next"]), (2, &Value::Null));
+    for (step, status) in steps.iter().zip(["succeeded", "failed"]) {
+        assert_eq!(step["planned"]["kind"], "planned");
+        assert_eq!(step["outcome"]["body"]["status"], status);
+        assert_eq!(step["planned"]["exec_id"], step["exec_id"]);
+        assert_eq!(step["outcome"]["retention_tier"], "hot");
+    }
+    let first = trial.run(&["audit", "timeline", "t1", "-n", "1", "--json"]);
+    let next = first.exits(0).json()["next"].as_str().unwrap().to_owned();
+    let rest = trial.run(&["audit", "timeline", "t1", "--cursor", &next]);
+    let rest = rest.exits(0).stdout;
+    let id = steps[1]["exec_id"].as_str().unwrap();
+    assert!(
+        rest.starts_with(id) && rest.contains("exit code 1"),
+        "{rest}"
+    );
+}
+
+#[test]
 fn following_shows_entries_as_they_come_even_the_first() {
     let trial = Trial::new();
     let mut follower = Running::spawn(&mut trial.command(&["audit", "tail", "--follow", "--json"]));

@@ -18,7 +18,7 @@ fn a_real_run_shows_what_is_enforced_and_leaves_nothing() {
     assert_eq!(report["usable"], true);
     let backend = &report["backends"][0];
     assert_eq!(backend["name"], "native");
-    assert_eq!(backend["guarantees"].as_array().unwrap().len(), 17);
+    assert_eq!(backend["guarantees"].as_array().unwrap().len(), 19);
     assert_eq!(backend["trial"]["isolation"]["no_network"], "kernel");
     assert_eq!(backend["trial"]["seen"].as_array().unwrap().len(), 5);
     assert!(names(&work).is_empty(), "{:?}", names(&work));
@@ -44,6 +44,13 @@ fn every_line_that_is_not_ok_says_what_to_do() {
         assert!(pair[1].trim_start().starts_with("fix: "), "{pair:?}");
     }
     assert!(supervised > 0, "{text}");
+    // Nothing here has a kernel of its own by itself, and nothing is wrong with that.
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.starts_with("absent ") && line.contains("own_kernel")),
+        "{text}"
+    );
 }
 
 #[test]
@@ -59,6 +66,12 @@ fn what_does_not_work_is_an_exit_code_and_a_fix() {
         .exits(1)
         .stdout;
     assert!(text.contains("fix: set `TMPDIR`"), "{text}");
+
+    let mut command = trial.command(&["doctor"]);
+    let wrong = trial.file("wrong.toml", "[settings]\nmemry = 1\n");
+    command.env("GLOVEBOX_CONFIG", wrong);
+    let text = Answer::from(command.output().unwrap()).exits(1).stdout;
+    assert!(text.contains("failed  configuration"), "{text}");
 
     std::fs::write(trial.state(), "in the way").unwrap();
     let text = trial.run(&["doctor"]).exits(1).stdout;

@@ -1,5 +1,6 @@
 //! Asking policy without running anything.
 
+use crate::server::{Served, with};
 use crate::trial::Trial;
 
 #[test]
@@ -143,4 +144,103 @@ fn a_wrong_file_says_where_and_what_was_meant() {
     let error: serde_json::Value = serde_json::from_str(&refused.stderr).unwrap();
     assert_eq!(error["error"]["code"], "invalid_config");
     assert_eq!(error["error"]["rule"]["line"], 2);
+}
+
+#[test]
+fn another_policy_is_tried_on_what_is_on_record() {
+    let trial = Trial::new();
+    let nothing = trial.file("same.toml", "");
+    let nothing = nothing.to_str().unwrap();
+    let none = trial.run(&["policy", "replay", nothing]).exits(0);
+    assert_eq!(none.stdout, "0 execs on record, 0 decided otherwise\n");
+    trial.run(&["run", "--scratch", "--", "true"]).exits(0);
+    trial.run(&["run", "--scratch", "--", "ls", "-a"]).exits(0);
+    let same = trial.run(&["policy", "replay", nothing]).exits(0);
+    assert_eq!(same.stdout, "2 execs on record, 0 decided otherwise\n");
+    let text = "[[rule]]\ndecision = \"deny\"\ncommand = \"ls *\"\nbecause = \"no looking\"\n";
+    let stricter = trial.file("stricter.toml", text);
+    let stricter = stricter.to_str().unwrap();
+    let told = trial.run(&["policy", "replay", stricter]).exits(0).stdout;
+    assert!(told.contains("  allow -> deny  ls -a\n  deny: "), "{told}");
+    assert!(
+        told.contains(&format!("no looking (`ls -a`) --> {stricter}:1\n")),
+        "{told}"
+    );
+    assert!(
+        told.ends_with("2 execs on record, 1 decided otherwise\n"),
+        "{told}"
+    );
+    let few = ["policy", "replay", stricter, "--limit", "1", "--json"];
+    let few = trial.run(&few).exits(0).json();
+    assert_eq!(few["execs"], 1);
+    assert_eq!(few["differences"][0]["would_say"], "deny");
+    let server = Served::start(&trial, &[]);
+    let there = trial.run(&with(&server, &["policy", "replay", stricter]));
+    let there = there.exits(0).stdout;
+    assert!(
+        there.contains("  allow -> deny  ls -a\n  deny: "),
+        "{there}"
+    );
+    assert!(
+        there.ends_with("2 execs on record, 1 decided otherwise\n"),
+        "{there}"
+    );
+    assert_eq!(server.close().0, Some(0));
+    let wrong = trial.file("wrong.toml", "[[rule]]\ndecison = \"deny\"\n");
+    let wrong = trial
+        .run(&["policy", "replay", wrong.to_str().unwrap()])
+        .exits(2);
+    assert!(wrong.stderr.contains("wrong.toml:2"), "{wrong:?}");
+}
+
+#[test]
+fn a_shadow_decides_nothing_and_is_on_record() {
+    let trial = Trial::new();
+    let text = "[[rule]]\ndecision = \"deny\"\ncommand = \"ls *\"\n";
+    let shadow = trial.file("shadow.toml", text);
+    let shadow = ["--shadow-policy", shadow.to_str().unwrap()];
+    let run = |command: &[&'static str]| {
+        let args = [&shadow[..], &["run", "--scratch", "--"], command].concat();
+        trial.run(&args).exits(0)
+    };
+    let none = trial.run(&["policy", "shadow"]).exits(0);
+    assert!(none.stderr.contains("--shadow-policy FILE"), "{none:?}");
+    run(&["true"]);
+    run(&["ls", "-a"]);
+    let told = trial.run(&["policy", "shadow"]).exits(0).stdout;
+    assert_eq!(told.matches("allow -> deny").count(), 1, "{told}");
+    assert!(told.contains("(`ls -a`) --> shadow.toml:1\n"), "{told}");
+    let told = trial.run(&["policy", "shadow", "--json"]).exits(0).json();
+    assert_eq!(told["items"][0]["would_say"], "deny");
+    assert_eq!(told["items"][1], serde_json::Value::Null);
+    let missing = [
+        "--shadow-policy",
+        "missing.toml",
+        "run",
+        "--scratch",
+        "--",
+        "true",
+    ];
+    trial.run(&missing).exits(2);
+}
+
+#[test]
+fn a_rule_sees_what_is_in_the_scripts_that_are_run() {
+    let trial = Trial::new();
+    let rule = "[[rule]]\nname = \"no-curl\"\ndecision = \"deny\"\ncommand = \"curl\"\n";
+    let config = trial.file("team.toml", rule);
+    let write = |name: &str, text: &str| std::fs::write(trial.work().join(name), text).unwrap();
+    write("fetch.sh", "#!/bin/sh\ncurl --version\n");
+    write("fine.sh", "#!/bin/sh\necho fine\n");
+    let run = |words: &[&str]| {
+        let mut all = vec!["--config", config.to_str().unwrap(), "run", "--"];
+        all.extend(words);
+        trial.run(&all)
+    };
+    let denied = run(&["sh", "fetch.sh"]).exits(3);
+    assert!(denied.stderr.contains("no-curl"), "{denied:?}");
+    assert_eq!(run(&["sh", "fine.sh"]).exits(0).stdout, "fine\n");
+    // What it writes itself nobody has read: people would have to be asked.
+    let hidden = run(&["sh", "-c", "echo 'curl x' > made.sh; sh made.sh"]).exits(3);
+    assert!(hidden.stderr.contains("approval_unavailable"), "{hidden:?}");
 }

@@ -43,7 +43,7 @@ impl Served {
     }
 
     /// Asks it to close; its exit code and its last words.
-    fn close(mut self) -> (Option<i32>, String) {
+    pub(crate) fn close(mut self) -> (Option<i32>, String) {
         let pid = rustix::process::Pid::from_child(&self.child.0);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         let code = until(|| self.child.0.try_wait().unwrap()).code();

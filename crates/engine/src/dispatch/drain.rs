@@ -11,8 +11,9 @@ use super::live::Stop;
 use super::{Dispatcher, locked};
 use glovebox_store::NOBODY;
 
-/// How long a program that was asked to stop gets.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long a program that was asked to stop gets. Less than a backend waits by itself: who was
+/// killed is counted as such, and not as one that stopped.
+const GRACE: Duration = Duration::from_secs(4);
 /// How long killing may take before we go without it; its keeper finishes the work.
 const KILL: Duration = Duration::from_secs(10);
 
@@ -35,12 +36,13 @@ impl Dispatcher {
     pub fn drain(&self, patience: Duration, hurry: &dyn Fn() -> bool) -> Result<Drained> {
         self.draining.store(true, Ordering::SeqCst);
         let waiting = locked(&self.hall).shut();
-        let queued = waiting.len();
+        let queued = waiting.len() + self.leave_awaiting();
         for waiting in waiting {
             waiting.live.end();
             self.drop_live(&waiting.live);
         }
-        let all = self.running();
+        // One whose end was told already is not among them, though its sandbox may be taken apart.
+        let all = locked(&self.live).len();
         let ended = all.saturating_sub(self.wait_until(patience, hurry));
         for live in locked(&self.live).values() {
             live.stop(Stop::Shutdown);
@@ -60,6 +62,10 @@ impl Dispatcher {
             queued,
         };
         self.watchman.go();
+        if let Some(pool) = self.pool.get() {
+            pool.close();
+        }
+        self.engine.leave_sandboxes();
         self.sign_off(&drained)?;
         Ok(drained)
     }
@@ -67,6 +73,7 @@ impl Dispatcher {
     fn sign_off(&self, drained: &Drained) -> Result<()> {
         let store = self.store()?;
         store.adopt_queued(self.owner(), NOBODY)?;
+        store.adopt_awaiting(self.owner(), NOBODY)?;
         let details = serde_json::to_value(drained).unwrap_or_default();
         store.note(&SpaceId::local(), "server_stopped", None, details)?;
         store.retire(self.owner())?;

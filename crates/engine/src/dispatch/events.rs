@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::FileExt;
 
-use glovebox_model::{Code, Error, Exec, Result, Stage, Status};
+use glovebox_model::{Code, Effect, Error, Exec, Result, Stage, Status};
 use glovebox_workspace::{Happened, JournalEntry, Layout, Stream};
 use jiff::{SignedDuration, Timestamp};
 
@@ -32,6 +32,8 @@ pub enum What {
     Truncated {
         stream: Stream,
     },
+    /// None when it is not kept any more.
+    Effect(Option<Box<Effect>>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +97,11 @@ fn event(layout: &Layout, exec: &Exec, entry: &JournalEntry) -> Result<Event> {
             queue_position,
         },
         Happened::Truncated { stream } => What::Truncated { stream },
+        Happened::Effect { offset, length } => {
+            let at = (offset, length);
+            let effect = layout.effect_at(&exec.project_id, &exec.exec_id, at)?;
+            What::Effect(effect.map(Box::new))
+        }
         Happened::Output {
             stream,
             offset,

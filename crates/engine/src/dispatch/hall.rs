@@ -45,9 +45,9 @@ pub(crate) struct Hall<T> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counts {
-    pub running: u64,
-    pub queued: u64,
+pub(crate) struct Counts {
+    pub(crate) running: u64,
+    pub(crate) queued: u64,
 }
 
 impl<T> Hall<T> {
@@ -113,6 +113,15 @@ impl<T> Hall<T> {
             self.turns.push_back(space);
         }
         queue.push_back(Ticket { id, account, what });
+    }
+
+    /// As `line_up`, and given back when the house was closed meanwhile.
+    pub(crate) fn rejoin(&mut self, account: Account, id: ExecId, what: T) -> Option<T> {
+        if self.is_shut {
+            return Some(what);
+        }
+        self.line_up(account, id, what);
+        None
     }
 
     pub(crate) fn give_up(&mut self, space: &SpaceId) {

@@ -1,16 +1,18 @@
 //! An exec that this server has taken on and that has not ended.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use glovebox_backend::{Cancel, Canceler, Sink, Stream};
-use glovebox_model::{Code, Error, ExecId, Limits, ProjectId, Result, SpaceId, Stage, Status};
+use glovebox_model::{
+    Code, Effect, Error, Exec, ExecId, Limits, ProjectId, Result, SpaceId, Stage, Status,
+};
 use glovebox_workspace::{self as workspace, Happened, Journal};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::hall::Account;
 use super::locked;
+use crate::effects::Listener;
 
 /// How far an exec has come, for whoever watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,9 +27,9 @@ pub struct Progress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// The server is being shut down.
-    Shutdown = 1,
+    Shutdown,
     /// This server may not speak for its execs any more.
-    LeaseLost = 2,
+    LeaseLost,
 }
 
 #[derive(Debug)]
@@ -37,8 +39,40 @@ pub(crate) struct Live {
     pub(crate) project: ProjectId,
     pub(crate) account: Account,
     canceler: Canceler,
-    stop: AtomicU8,
+    stop: OnceLock<Stop>,
     progress: watch::Sender<Progress>,
+    /// Its final record, once that is durable.
+    closed: OnceLock<Exec>,
+}
+
+/// An exec that this server has taken on, for whoever waits for its end.
+#[derive(Debug)]
+pub struct Attended {
+    live: Arc<Live>,
+    progress: watch::Receiver<Progress>,
+}
+
+impl Attended {
+    pub(super) fn new(live: Arc<Live>) -> Self {
+        let progress = live.watch();
+        Self { live, progress }
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.progress.borrow().ended
+    }
+
+    /// Returns when it has ended.
+    pub async fn end(&mut self) {
+        // An error means that nobody is left to tell of it, which is an end, too.
+        let _ = self.progress.wait_for(|progress| progress.ended).await;
+    }
+
+    /// The final record as it was written down. None: it has not ended, or its end was not written
+    /// here; the store knows more.
+    pub fn record(&self) -> Option<&Exec> {
+        self.live.closed.get()
+    }
 }
 
 impl Live {
@@ -56,8 +90,9 @@ impl Live {
             project,
             account,
             canceler,
-            stop: AtomicU8::new(0),
+            stop: OnceLock::new(),
             progress: watch::Sender::new(Progress::default()),
+            closed: OnceLock::new(),
         };
         Ok((live, cancel))
     }
@@ -72,19 +107,19 @@ impl Live {
     }
 
     pub(crate) fn stop(&self, why: Stop) {
-        self.stop.store(why as u8, Ordering::Relaxed);
+        // The first reason is the one.
+        let _ = self.stop.set(why);
         self.cancel();
     }
 
     /// Why it was stopped, as its record tells it.
     pub(crate) fn stopped(&self) -> Option<Error> {
-        let (code, message) = match self.stop.load(Ordering::Relaxed) {
-            1 => (
+        let (code, message) = match self.stop.get()? {
+            Stop::Shutdown => (
                 Code::ShuttingDown,
                 "the server was shut down before it ended",
             ),
-            2 => (Code::Lost, "the server lost its lease on the database"),
-            _ => return None,
+            Stop::LeaseLost => (Code::Lost, "the server lost its lease on the database"),
         };
         let error = Error::new(code, Stage::Run, message);
         Some(error.hint("look at the workspace before running it again"))
@@ -95,6 +130,11 @@ impl Live {
             .send_modify(|progress| progress.events = events);
     }
 
+    /// Before its end is told: what whoever waits is given.
+    pub(crate) fn close(&self, record: Exec) {
+        let _ = self.closed.set(record);
+    }
+
     pub(crate) fn end(&self) {
         self.progress.send_modify(|progress| progress.ended = true);
     }
@@ -103,11 +143,10 @@ impl Live {
 /// The journal of a live exec: every event is on file before anybody hears of it.
 #[derive(Debug)]
 pub(crate) struct Reporter<'live> {
-    live: &'live Live,
-    journal: &'live Mutex<Journal>,
+    live: &'live Arc<Live>,
+    journal: Arc<Mutex<Journal>>,
     stdout: Told,
     stderr: Told,
-    events: u64,
 }
 
 /// How much of a stream was told, and how much of it is kept at all.
@@ -126,7 +165,7 @@ const PLENTY: u64 = 4096;
 const PIECE: u64 = 64 << 10;
 
 impl<'live> Reporter<'live> {
-    pub(crate) fn new(live: &'live Live, journal: &'live Mutex<Journal>, limits: &Limits) -> Self {
+    pub(crate) fn new(live: &'live Arc<Live>, journal: Journal, limits: &Limits) -> Self {
         let told = |stream, cap| Told {
             stream,
             cap,
@@ -136,10 +175,9 @@ impl<'live> Reporter<'live> {
         };
         Self {
             live,
-            journal,
+            journal: Arc::new(Mutex::new(journal)),
             stdout: told(workspace::Stream::Stdout, limits.stdout_bytes.get()),
             stderr: told(workspace::Stream::Stderr, limits.stderr_bytes.get()),
-            events: 0,
         }
     }
 
@@ -178,17 +216,39 @@ impl<'live> Reporter<'live> {
     }
 
     fn add(&mut self, happened: Happened) {
-        let mut journal = locked(self.journal);
-        journal.add(Timestamp::now(), happened);
-        self.events = journal.written();
-        drop(journal);
-        self.live.tell(self.events);
+        note(self.live, &self.journal, happened);
     }
+
+    /// For effects, which are seen on other threads too.
+    pub(crate) fn listener(&self) -> Arc<dyn Listener> {
+        Arc::new(EffectReporter {
+            live: Arc::clone(self.live),
+            journal: Arc::clone(&self.journal),
+        })
+    }
+}
+
+struct EffectReporter {
+    live: Arc<Live>,
+    journal: Arc<Mutex<Journal>>,
+}
+
+impl Listener for EffectReporter {
+    fn effect(&self, _: &Effect, (offset, length): (u64, u32)) {
+        let happened = Happened::Effect { offset, length };
+        note(&self.live, &self.journal, happened);
+    }
+}
+
+fn note(live: &Live, journal: &Mutex<Journal>, happened: Happened) {
+    let mut journal = locked(journal);
+    journal.add(Timestamp::now(), happened);
+    live.tell(journal.written());
 }
 
 impl Sink for Reporter<'_> {
     fn output(&mut self, stream: Stream, bytes: &[u8]) {
-        let plenty = self.events >= PLENTY;
+        let plenty = locked(&self.journal).written() >= PLENTY;
         let told = self.told(stream);
         told.seen = told.seen.saturating_add(bytes.len() as u64);
         if !plenty || told.seen - told.told >= PIECE || told.seen > told.cap {

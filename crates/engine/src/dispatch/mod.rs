@@ -2,45 +2,63 @@
 //! hears of it, and how the house is closed. Everything here blocks; whoever serves many clients
 //! calls it from threads.
 
+mod awaiting;
 mod drain;
 mod events;
 mod hall;
+mod hands;
 mod health;
+mod housekeeping;
 mod live;
 mod perform;
+mod retrieve;
+mod sandboxes;
 mod seal;
+mod stock;
 mod submit;
 mod watchman;
+mod webhooks;
+mod workspaces;
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use glovebox_model::{
-    Call, ClientId, Code, Error, Exec, ExecId, Result, Settings, SpaceId, Stage, Status,
+    Attempt, Call, ClientId, Code, Correlation, Effect, Error, Exec, ExecId, ProjectId, Result,
+    Settings, SpaceId, Stage, Status, WorkspaceRef,
 };
-use glovebox_policy::{Config, Explanation, HostFacts, Surface};
+use glovebox_policy::{Config, Explanation, HostFacts, Surface, ToolPolicy};
 use glovebox_store::{Actor, StateDir, Store};
 use glovebox_workspace::{Layout, toolchain};
 use tokio::sync::watch;
 
+use crate::effects::Rehearsed;
 use crate::engine::{self, Engine};
+use crate::loan::{Lent, Loan};
+use crate::pool::Pool;
 use crate::recovery::Recovered;
+use crate::secrets::{KeySource, Secrets};
 use crate::settings::ToolchainSettings;
+use crate::webhooks::Webhook;
 
 pub use drain::Drained;
 pub use events::{EVENTS_KEPT, Event, EventPage, What};
-pub use hall::Counts;
 pub use health::Health;
-pub use live::Progress;
+pub use live::{Attended, Progress};
+pub use sandboxes::ContainerEngine;
 pub use submit::{Submission, Submitted};
 pub use watchman::KEYS_KEPT;
+pub use workspaces::Quota;
 
-use hall::Hall;
+use awaiting::Awaiting;
+use hall::{Counts, Hall};
+use hands::Hands;
 use live::Live;
 use perform::Waiting;
-use seal::Seal;
+pub(crate) use seal::{Kept, Seal};
 
 /// Hands out keepers; made before the first thread of the process.
 pub use glovebox_cage::Spawner;
@@ -55,9 +73,19 @@ pub struct HouseRules {
     /// The address of a PostgreSQL; SQLite in the state directory without it.
     pub database: Option<String>,
     pub config: Config,
+    /// Another policy, which is only tried.
+    pub shadow: Option<Config>,
     pub host: HostFacts,
     /// No setting goes above it while the server runs.
     pub concurrency_ceiling: u32,
+    /// Where the key of the secrets is.
+    pub secrets_key: KeySource,
+    /// A directory of the machine's user that callers may work in. Limits are then those of a
+    /// machine of one's own; who is asked, and who may answer, is the same.
+    pub loan: Option<Loan>,
+    /// For a process of one agent, which ends with its host: what other servers left waiting is not
+    /// carried out under its policy, and what they keep is not tidied by its rules.
+    pub only_own: bool,
 }
 
 /// What a server is busy with.
@@ -76,19 +104,31 @@ pub struct Dispatcher {
     spawner: Spawner,
     seal: Seal,
     toolchains: ToolchainSettings,
+    /// For what works in the directory that is lent.
+    lent_toolchains: Option<ToolchainSettings>,
     ceiling: u32,
     settings: Mutex<(Settings, u64)>,
     hall: Mutex<Hall<Waiting>>,
     live: Mutex<HashMap<ExecId, Arc<Live>>>,
+    /// Those of them that wait for people.
+    awaiting: Mutex<HashMap<ExecId, Awaiting>>,
+    /// Counts what happened to requests to people.
+    news: watch::Sender<u64>,
     /// Told whenever an exec is gone from `live`.
     gone: Condvar,
     draining: AtomicBool,
     /// Set when this server may not speak for its execs any more.
     fenced: AtomicBool,
+    /// Somebody is at it.
+    housekeeping: AtomicBool,
     /// What an exec took lately, in milliseconds: how soon a place may be free.
     pace: AtomicU64,
     on_end: Mutex<Option<EndHook>>,
     watchman: watchman::Watchman,
+    hands: Arc<Hands>,
+    /// None where no sandbox can be kept ready.
+    pool: OnceLock<Pool>,
+    webhooks: Vec<Webhook>,
 }
 
 impl std::fmt::Debug for Dispatcher {
@@ -107,24 +147,38 @@ impl Dispatcher {
             state,
             database,
             config,
+            shadow,
             host,
             concurrency_ceiling,
+            secrets_key,
+            loan,
+            only_own,
         } = rules;
         let seal = Seal::load_or_create(&state.keys().join("queue.key"))?;
         let engine = Engine::open(engine::Settings {
             state,
             database,
             config,
-            surface: Surface::Server,
+            shadow,
+            surface: match &loan {
+                Some(_) => Surface::Local,
+                None => Surface::Server,
+            },
             host,
-            homes: Vec::new(),
-        })?;
+            homes: loan.as_ref().map_or_else(Vec::new, |it| it.homes.clone()),
+            secrets_key,
+        })?
+        .serving(loan.as_ref().map(|it| it.directory.as_path()), only_own)?;
         let store = engine.store()?;
         store.enlist(engine.owner().id(), LEASE)?;
         // Also shows, before anybody is let in, that the ledger can be written.
-        let version = serde_json::json!({ "version": env!("CARGO_PKG_VERSION") });
-        store.note(&SpaceId::local(), "server_started", None, version)?;
+        let mut about = serde_json::json!({ "version": env!("CARGO_PKG_VERSION") });
+        if let Some(lent) = engine.lent() {
+            about["project_id"] = serde_json::json!(lent.id());
+        }
+        store.note(&SpaceId::local(), "server_started", None, about)?;
         let (settings, version) = store.settings()?;
+        let webhooks = engine.open_webhooks()?;
         let dispatcher = Arc::new(Self {
             hall: Mutex::new(Hall::new(capped(settings.clone(), concurrency_ceiling))),
             settings: Mutex::new((settings, version)),
@@ -132,15 +186,39 @@ impl Dispatcher {
             spawner,
             seal,
             toolchains: no_toolchains(),
+            lent_toolchains: loan.map(|it| it.toolchains),
             ceiling: concurrency_ceiling,
             live: Mutex::default(),
+            awaiting: Mutex::default(),
+            news: watch::Sender::new(0),
             gone: Condvar::new(),
             draining: AtomicBool::new(false),
             fenced: AtomicBool::new(false),
+            housekeeping: AtomicBool::new(false),
             pace: AtomicU64::new(1000),
             on_end: Mutex::new(None),
             watchman: watchman::Watchman::default(),
+            hands: Arc::default(),
+            pool: OnceLock::new(),
+            webhooks,
         });
+        dispatcher.engine.reconcile_sandboxes()?;
+        if let Err(error) = dispatcher.engine.clear_aside() {
+            tracing::warn!(%error, "what was being built cannot be removed");
+        }
+        for (project, finished) in dispatcher.engine.finish_all()? {
+            match finished {
+                Ok(()) => {
+                    tracing::warn!(%project, "a change of the workspace that was cut off is finished")
+                }
+                // Another process is at it.
+                Err(error) if error.code == Code::Conflict => {}
+                Err(error) => {
+                    tracing::error!(%project, %error, "a change of the workspace was cut off")
+                }
+            }
+        }
+        dispatcher.open_pool()?;
         dispatcher.take_over()?;
         watchman::set_out(&dispatcher)?;
         Ok(dispatcher)
@@ -148,6 +226,10 @@ impl Dispatcher {
 
     pub fn store(&self) -> Result<&Store> {
         self.engine.store()
+    }
+
+    pub fn secrets(&self) -> Result<Secrets<'_>> {
+        self.engine.secrets()
     }
 
     pub fn state(&self) -> &StateDir {
@@ -168,14 +250,36 @@ impl Dispatcher {
         self.engine.layout(space)
     }
 
+    /// The id of the directory that is lent. It is one of the space `local`.
+    pub fn lent_project(&self) -> Option<&ProjectId> {
+        self.engine.lent().map(Lent::id)
+    }
+
+    /// Where it is.
+    pub fn lent_directory(&self) -> Option<&Path> {
+        self.engine.lent().map(Lent::path)
+    }
+
+    fn toolchains(&self, project: &ProjectId) -> &ToolchainSettings {
+        let lent = self.lent_toolchains.as_ref();
+        let lent = lent.filter(|_| self.lent_project() == Some(project));
+        lent.unwrap_or(&self.toolchains)
+    }
+
     /// Called after each exec's end, with the time it had waited.
     pub fn on_end(&self, hook: impl Fn(&Exec, Duration) + Send + Sync + 'static) {
         *locked(&self.on_end) = Some(Box::new(hook));
     }
 
-    pub fn explain(&self, call: Call) -> Explanation {
-        let assessed = self.engine.assess(call);
-        Explanation::of(assessed.as_ref())
+    pub fn explain(&self, mut call: Call) -> Explanation {
+        self.engine.lead(&mut call);
+        let explained = self.engine.explain(call);
+        explained.unwrap_or_else(|error| Explanation::of(Err(&error)))
+    }
+
+    /// Which tools exist for somebody.
+    pub fn tools_of(&self, ids: &Correlation) -> ToolPolicy {
+        self.engine.config().tools_for(ids)
     }
 
     /// By its id or by its caller's own. One of another space is as unknown as any other.
@@ -210,9 +314,35 @@ impl Dispatcher {
         self.live_one(space, id).map(|live| live.watch())
     }
 
+    /// As [`Dispatcher::watch`], for whoever wants nothing but its end.
+    pub fn attend(&self, space: &SpaceId, id: &ExecId) -> Option<Attended> {
+        self.live_one(space, id).map(Attended::new)
+    }
+
     /// At most `most` events after number `after`.
     pub fn events(&self, exec: &Exec, after: u64, most: usize) -> Result<EventPage> {
         events::read(&*self.layout(&exec.ids.space_id)?, exec, after, most)
+    }
+
+    /// At most so many attempts to get out, from a place in the log on, and the place after them.
+    pub fn network(&self, exec: &Exec, from: u64, most: usize) -> Result<(Vec<Attempt>, u64)> {
+        self.engine.network_log(exec, from, most)
+    }
+
+    /// What an exec did, from a place in its log on; the place after it, and whether that is all.
+    pub fn effects(&self, exec: &Exec, from: u64, most: usize) -> Result<(Vec<Effect>, u64, bool)> {
+        self.engine.effects(exec, from, most)
+    }
+
+    /// The call that does a simulation for real.
+    pub fn rehearsed(&self, space: &SpaceId, exec: &ExecId) -> Result<Rehearsed> {
+        let mut rehearsed = self.engine.rehearsed(space, exec)?;
+        // `glovebox run` stood in it, and so it did not say where that was.
+        let project = self.store()?.get(space, exec)?.project_id;
+        if let Some(lent) = self.engine.lent_as(space, &project) {
+            rehearsed.call.workspace = WorkspaceRef::Adopted(lent.path().to_owned());
+        }
+        Ok(rehearsed)
     }
 
     /// One that waits is canceled at once; one that runs is asked to end, and killed if it does
@@ -223,6 +353,9 @@ impl Dispatcher {
             return Ok(exec);
         }
         let id = &exec.exec_id;
+        if let Some(canceled) = self.cancel_awaiting(space, id) {
+            return canceled;
+        }
         let waiting = locked(&self.hall).withdraw(space, id);
         if let Some(waiting) = waiting {
             return self.cancel_waiting(waiting);
@@ -235,7 +368,7 @@ impl Dispatcher {
     }
 
     /// Whether anything of a workspace runs or waits here.
-    pub fn is_busy(&self, space: &SpaceId, project: &glovebox_model::ProjectId) -> bool {
+    pub fn is_busy(&self, space: &SpaceId, project: &ProjectId) -> bool {
         locked(&self.live)
             .values()
             .any(|live| live.space == *space && live.project == *project)
@@ -253,14 +386,16 @@ impl Dispatcher {
     pub fn change_settings(
         self: &Arc<Self>,
         by: &Actor,
-        change: impl FnOnce(Settings) -> Result<Settings> + Send + 'static,
+        change: impl FnOnce(Settings, u64) -> Result<Settings> + Send + 'static,
     ) -> Result<(Settings, u64)> {
         let ceiling = self.ceiling;
-        let changed = self.store()?.change_settings(by, move |settings| {
-            let settings = change(settings)?;
-            check_settings(&settings, ceiling)?;
-            Ok(settings)
-        })?;
+        let changed = self
+            .store()?
+            .change_settings(by, move |settings, version| {
+                let settings = change(settings, version)?;
+                check_settings(&settings, ceiling)?;
+                Ok(settings)
+            })?;
         self.apply(changed.clone());
         Ok(changed)
     }

@@ -1,6 +1,7 @@
 //! One exec on its own thread, from its place to its end.
 
 use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -14,6 +15,7 @@ use jiff::Timestamp;
 use rustix::fs::{MemfdFlags, SeekFrom};
 
 use super::live::{Live, Reporter};
+use super::stock::Stock;
 use super::{Dispatcher, locked};
 use crate::engine::Io;
 use crate::path::{self, Plan};
@@ -27,7 +29,7 @@ pub(super) struct Waiting {
     pub(super) project: Project,
     pub(super) live: Arc<Live>,
     pub(super) cancel: Cancel,
-    pub(super) journal: Mutex<Journal>,
+    pub(super) journal: Journal,
     pub(super) stdin: Option<Vec<u8>>,
     pub(super) start: Start,
     pub(super) since: Instant,
@@ -66,21 +68,19 @@ impl Dispatcher {
     pub(super) fn hand_over(self: &Arc<Self>, waiting: Waiting) -> Result<()> {
         let slot = Arc::new(Mutex::new(Some(waiting)));
         let (taken, dispatcher) = (Arc::clone(&slot), Arc::clone(self));
-        let spawned = thread::Builder::new()
-            .name("exec".to_owned())
-            .spawn(move || {
-                let waiting = locked(&taken).take();
-                if let Some(waiting) = waiting {
-                    dispatcher.perform(waiting);
-                }
-            });
-        let Err(error) = spawned else { return Ok(()) };
+        let given = self.hands.give(Box::new(move || {
+            let waiting = locked(&taken).take();
+            if let Some(waiting) = waiting {
+                dispatcher.perform(waiting);
+            }
+        }));
+        let Err(error) = given else { return Ok(()) };
         let error =
             Error::new(Code::Busy, Stage::Admit, "no thread is left for it").caused_by(error);
         if let Some(waiting) = locked(&slot).take() {
             let live = Arc::clone(&waiting.live);
             if let Start::Queued(entry) = waiting.start {
-                let failed = failed(waiting.plan.record().clone(), error.clone());
+                let failed = path::failed(waiting.plan.record().clone(), error.clone());
                 self.write_end(entry, failed, waiting.since);
             } else {
                 self.forget(&live);
@@ -107,59 +107,77 @@ impl Dispatcher {
             tracing::info_span!("exec", exec_id = %live.exec, space = %live.space).entered();
         // Leaves the hall however this ends, a panic included.
         let _place = Place(self, &live);
-        let prepared = stage::span("admit").in_scope(|| self.build(&plan, project));
+        let prepared =
+            stage::span("admit").in_scope(|| self.build(&plan, project, stdin.as_deref(), &cancel));
         stage::reached("build");
         if let Start::Queued(_) = start {
             plan.begin();
         }
         let Some(entry) = self.begun(start, &plan, &live) else {
-            if let Ok(standing) = prepared {
+            if let Ok((standing, _)) = prepared {
                 standing.discard();
             }
-            return self.forget(&live);
+            return;
         };
         stage::reached("open");
         let waited = since.elapsed();
         match prepared {
-            Ok(standing) => {
-                let mut reporter =
-                    Reporter::new(&live, &journal, &plan.assessed().profile().limits);
+            Ok((standing, input)) => {
+                let mut reporter = Reporter::new(&live, journal, &plan.assessed().profile().limits);
                 reporter.state(Status::Running);
                 let opened = path::Opened::new(plan, entry);
-                self.carry(standing, opened, stdin, &cancel, &live, reporter, waited);
+                let input = (input, stdin.as_deref());
+                self.carry(standing, opened, input, &cancel, &live, reporter, waited);
             }
             Err(error) => {
-                let record = failed(plan.record().clone(), error);
+                let record = path::failed(plan.record().clone(), error);
                 self.write_end(entry, record, since);
             }
         }
     }
 
-    fn build(&self, plan: &Plan, project: Project) -> Result<Standing> {
-        let keeper = self.spawner.spawn().map_err(|error| {
-            let message = "cannot start the sandbox's keeper";
-            Error::new(Code::SetupFailed, Stage::Admit, message).caused_by(error)
+    fn build(
+        &self,
+        plan: &Plan,
+        project: Project,
+        stdin: Option<&[u8]>,
+        cancel: &Cancel,
+    ) -> Result<(Standing, Option<OwnedFd>)> {
+        let stdin = stdin.map(as_file).transpose();
+        let stdin = stdin.map_err(|error| {
+            let message = "the standard input cannot be kept";
+            Error::new(Code::Busy, Stage::Admit, message).caused_by(error)
         })?;
-        let seat = self.engine.seat(keeper)?;
-        self.engine.prepare(seat, plan, project, &self.toolchains)
+        let mut supply = Stock {
+            dispatcher: self,
+            cancel: Some(cancel),
+        };
+        let toolchains = self.toolchains(project.id());
+        let standing = self
+            .engine
+            .prepare(&mut supply, plan, project, toolchains)?;
+        Ok((standing, stdin))
     }
 
     /// The permission to start, once it is durable. None: it is not to be started here.
     fn begun(&self, start: Start, plan: &Plan, live: &Live) -> Option<Opened> {
         let entry = match start {
-            Start::Told(told) => return told.recv().ok(),
+            Start::Told(told) => {
+                let entry = told.recv().ok();
+                if entry.is_none() {
+                    self.forget(live);
+                }
+                return entry;
+            }
             Start::Queued(entry) => entry,
         };
         let store = self.store().ok()?;
         loop {
             match store.start(self.owner(), &entry, plan.record()) {
                 Ok(()) => return Some(entry),
-                Err(error) if self.worth_another_try(&error) => thread::sleep(AGAIN),
-                // Another server has it, or it was canceled.
-                Err(_) => {
-                    live.end();
-                    return None;
-                }
+                Err(error) if self.tries_again(&error) => {}
+                // Another server has it, and with it the files; or it was canceled.
+                Err(_) => return None,
             }
         }
     }
@@ -172,32 +190,33 @@ impl Dispatcher {
         self: &Arc<Self>,
         standing: Standing,
         opened: path::Opened,
-        stdin: Option<Vec<u8>>,
+        (stdin, replayable): (Option<OwnedFd>, Option<&[u8]>),
         cancel: &Cancel,
         live: &Arc<Live>,
         mut reporter: Reporter<'_>,
         waited: Duration,
     ) {
         let stopped = || live.stopped();
+        let seats = || self.seat();
         let io = Io {
-            stdin: stdin.and_then(|bytes| as_file(&bytes).ok()),
+            effects: Some(reporter.listener()),
+            replayable,
+            seats: Some(&seats),
+            stdin,
             live: &mut reporter,
             cancel,
             stopped: Some(&stopped),
+            approver: None,
         };
-        let mut again = |error: &Error| {
-            let again = self.worth_another_try(error);
-            if again {
-                thread::sleep(AGAIN);
-            }
-            again
-        };
+        let mut again = |error: &Error| self.tries_again(error);
+        let toolchains = self.toolchains(&live.project);
         let carried = self
             .engine
-            .carry_out(standing, opened, &self.toolchains, io, &mut again);
+            .carry_out(standing, opened, toolchains, io, &mut again);
         let remains = match carried {
             Ok((record, remains)) => {
                 self.ended(live, &record, waited);
+                live.close(record);
                 Some(remains)
             }
             Err(error) => {
@@ -214,13 +233,7 @@ impl Dispatcher {
 
     /// Writes the end of an exec that never started.
     pub(super) fn write_end(&self, entry: Opened, record: Exec, since: Instant) {
-        let mut again = |error: &Error| {
-            let again = self.worth_another_try(error);
-            if again {
-                thread::sleep(AGAIN);
-            }
-            again
-        };
+        let mut again = |error: &Error| self.tries_again(error);
         let id = record.exec_id.clone();
         let ended = self
             .store()
@@ -237,76 +250,62 @@ impl Dispatcher {
     /// again.
     pub(super) fn cancel_waiting(&self, waiting: Waiting) -> Result<Exec> {
         let live = Arc::clone(&waiting.live);
-        let Waiting {
-            plan,
-            project,
-            cancel,
-            journal,
-            stdin,
-            start,
-            since,
-            span,
-            ..
-        } = waiting;
-        let Start::Queued(entry) = start else {
+        let Start::Queued(entry) = waiting.start else {
             return self.find(&live.space, live.exec.as_str());
         };
-        let mut record = plan.record().clone();
+        let mut record = waiting.plan.record().clone();
         record.status = Status::Canceled;
         record.ended_at = Some(Timestamp::now());
         record.sandbox_id = None;
-        let unclosed = match self.store()?.close(entry, record) {
-            Ok(record) => {
-                self.drop_live(&live);
-                live.end();
-                self.tell_end(&record, since.elapsed());
-                return Ok(record);
-            }
-            Err(unclosed) => unclosed,
-        };
-        if unclosed.error.code == Code::Conflict {
+        let closed = match self.store()?.close(entry, record) {
             // Somebody else has settled it.
-            self.drop_live(&live);
-            live.end();
-            return self.find(&live.space, live.exec.as_str());
-        }
-        let (account, exec) = (live.account.clone(), live.exec.clone());
-        let again = Waiting {
-            plan,
-            project,
-            live,
-            cancel,
-            journal,
-            stdin,
-            start: Start::Queued(unclosed.opened),
-            since,
-            span,
+            Err(unclosed) if unclosed.error.code == Code::Conflict => None,
+            Err(unclosed) => {
+                let (account, exec) = (live.account.clone(), live.exec.clone());
+                let again = Waiting {
+                    start: Start::Queued(unclosed.opened),
+                    ..waiting
+                };
+                locked(&self.hall).line_up(account, exec, again);
+                return Err(unclosed.error);
+            }
+            Ok(record) => Some(record),
         };
-        locked(&self.hall).line_up(account, exec, again);
-        Err(unclosed.error)
+        self.drop_live(&live);
+        live.end();
+        match closed {
+            Some(record) => {
+                self.tell_end(&record, waiting.since.elapsed());
+                Ok(record)
+            }
+            None => self.find(&live.space, live.exec.as_str()),
+        }
     }
 
-    /// The store may come back; a row that somebody else has settled will not.
-    fn worth_another_try(&self, error: &Error) -> bool {
+    /// Whether to try once more what could not be written, after a while: the store may come back; a
+    /// row that somebody else has settled will not.
+    pub(super) fn tries_again(&self, error: &Error) -> bool {
         let passing = matches!(
             error.code,
             Code::StoreUnavailable | Code::DiskFull | Code::Busy
         );
-        passing
-            && !self.fenced.load(std::sync::atomic::Ordering::Relaxed)
-            && !self.watchman.is_gone()
+        let again = passing && !self.is_fenced() && !self.watchman.is_gone();
+        if again {
+            thread::sleep(AGAIN);
+        }
+        again
     }
 
     fn ended(&self, live: &Live, record: &Exec, waited: Duration) {
         debug_assert_eq!(live.exec, record.exec_id);
         let took = record.duration_ms.unwrap_or(0);
-        let before = self.pace.load(std::sync::atomic::Ordering::Relaxed);
+        let before = self.pace.load(Ordering::Relaxed);
         let pace = (before * 7 + took) / 8;
-        self.pace.store(pace, std::sync::atomic::Ordering::Relaxed);
+        self.pace.store(pace, Ordering::Relaxed);
         self.tell_end(record, waited);
     }
 
-    fn tell_end(&self, record: &Exec, waited: Duration) {
+    pub(super) fn tell_end(&self, record: &Exec, waited: Duration) {
         if let Some(hook) = locked(&self.on_end).as_ref() {
             hook(record, waited);
         }
@@ -341,14 +340,6 @@ impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.0.left(self.1);
     }
-}
-
-pub(super) fn failed(mut record: Exec, error: Error) -> Exec {
-    record.status = Status::Error;
-    record.started_at = None;
-    record.ended_at = Some(Timestamp::now());
-    record.error = Some(error.of_exec(record.exec_id.clone()));
-    record
 }
 
 /// Standard input as a descriptor: in memory, so that nothing of it touches the disk.

@@ -1,67 +1,49 @@
 //! A call that waits must survive a restart, and it may hold private values in its environment and
 //! inputs: it is kept encrypted, under a key that is not in the database, and only until it starts.
 
-use std::fs::{self, File};
-use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use chacha20poly1305::aead::{Aead, KeyInit, Payload};
-use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
-use glovebox_model::{Call, Code, Error, ExecId, Result, SpaceId, Stage};
+use glovebox_model::{
+    Call, Code, Consent, Error, ExecId, PartialProfile, Result, ScriptRef, SpaceId, Stage,
+};
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
-const NONCE: usize = 24;
-const KEY: usize = 32;
+use crate::private_key::private_key;
+use crate::secrets;
 
 /// What is kept of an exec that waits.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Kept {
     pub(crate) call: Call,
     pub(crate) stdin: Option<Vec<u8>>,
+    /// What people took away from it.
+    #[serde(default)]
+    pub(crate) narrowed: Option<PartialProfile>,
+    /// That people agreed to it; in here nobody else can say so.
+    #[serde(default)]
+    pub(crate) consent: Option<Consent>,
+    /// The scripts that they agreed to.
+    #[serde(default)]
+    pub(crate) scripts: Option<Vec<ScriptRef>>,
+    /// The policy under which they agreed.
+    #[serde(default)]
+    pub(crate) policy: Option<String>,
 }
 
-pub(crate) struct Seal(XChaCha20Poly1305);
-
-impl std::fmt::Debug for Seal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Seal")
-    }
-}
+#[derive(Debug)]
+pub(crate) struct Seal(secrets::Seal);
 
 impl Seal {
     /// The key in this file; made when it is not there.
     pub(crate) fn load_or_create(path: &Path) -> Result<Self> {
-        let failed = |error: std::io::Error| {
-            let message = format!("cannot use the queue's key `{}`", path.display());
-            Error::new(Code::StoreUnavailable, Stage::Open, message).caused_by(error)
-        };
-        let key = match read(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                create(path)?;
-                read(path)
-            }
-            key => key,
-        };
-        Ok(Self(XChaCha20Poly1305::new(&Key::from(
-            key.map_err(failed)?,
-        ))))
+        let key = Zeroizing::new(private_key(path)?);
+        Ok(Self(secrets::Seal::new(&key)))
     }
 
     pub(crate) fn close(&self, space: &SpaceId, exec: &ExecId, kept: &Kept) -> Result<Vec<u8>> {
         let plain = serde_json::to_vec(kept).map_err(|error| internal().caused_by(error))?;
-        let mut nonce = [0; NONCE];
-        getrandom::fill(&mut nonce).map_err(|error| internal().caused_by(error))?;
-        let sealed = self.0.encrypt(
-            &XNonce::from(nonce),
-            Payload {
-                msg: &plain,
-                aad: &bound_to(space, exec),
-            },
-        );
-        let mut bytes = nonce.to_vec();
-        bytes.extend(sealed.map_err(|_| internal())?);
-        Ok(bytes)
+        self.0.close(&bound_to(space, exec), &plain)
     }
 
     /// Fails for whatever was not closed here, for this very exec.
@@ -74,15 +56,11 @@ impl Seal {
             )
             .hint("it never started: send it again")
         };
-        let (nonce, sealed) = bytes.split_first_chunk::<NONCE>().ok_or_else(broken)?;
-        let plain = self.0.decrypt(
-            &XNonce::from(*nonce),
-            Payload {
-                msg: sealed,
-                aad: &bound_to(space, exec),
-            },
-        );
-        serde_json::from_slice(&plain.map_err(|_| broken())?).map_err(|_| broken())
+        let plain = self
+            .0
+            .open(&bound_to(space, exec), bytes)
+            .ok_or_else(broken)?;
+        serde_json::from_slice(&plain).map_err(|_| broken())
     }
 }
 
@@ -94,53 +72,18 @@ fn internal() -> Error {
     Error::new(Code::Internal, Stage::Admit, "the call cannot be kept")
 }
 
-fn read(path: &Path) -> std::io::Result<[u8; KEY]> {
-    let mut file = File::open(path)?;
-    if file.metadata()?.mode() & 0o077 != 0 {
-        let why = "others than its owner may use it: `chmod 600` it";
-        return Err(std::io::Error::other(why));
-    }
-    let mut key = [0; KEY];
-    file.read_exact(&mut key)?;
-    Ok(key)
-}
-
-/// Under another name first, so that nobody ever reads half a key.
-fn create(path: &Path) -> Result<()> {
-    let failed = |error: std::io::Error| {
-        let message = format!("cannot make the queue's key `{}`", path.display());
-        Error::new(Code::StoreUnavailable, Stage::Open, message).caused_by(error)
-    };
-    let mut random = [0; KEY + 8];
-    getrandom::fill(&mut random).map_err(|error| internal().caused_by(error))?;
-    let (key, name) = random.split_at(KEY);
-    let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
-    let unfinished = path.with_file_name(format!(".queue.key-{name}"));
-    let made = File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&unfinished)
-        .and_then(|mut file| file.write_all(key).and_then(|()| file.sync_all()))
-        .and_then(|()| match fs::hard_link(&unfinished, path) {
-            // Another server was quicker; its key is as good.
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-            linked => linked,
-        });
-    let _ = fs::remove_file(&unfinished);
-    made.map_err(failed)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use glovebox_model::{
         ByteString, Correlation, EnvVar, Mode, OnExceed, PartialProfile, Program, WorkspaceRef,
+        Writes,
     };
 
     fn kept() -> Kept {
         let text = |text: &str| ByteString::try_from(text).unwrap();
         let call = Call {
+            placement: glovebox_model::Placement::Fresh,
             ids: Correlation::of_space(SpaceId::local()),
             client_id: None,
             workspace: WorkspaceRef::Scratch,
@@ -156,11 +99,23 @@ mod tests {
             inputs: Vec::new(),
             mode: Mode::Run,
             on_exceed: OnExceed::Refuse,
+            mounts: Vec::new(),
+            secrets: Vec::new(),
+            justification: None,
+            writes: Writes::Direct,
+            simulation: None,
+            over: None,
+            preview: None,
+            skill: None,
             overrides: PartialProfile::default(),
         };
         Kept {
             call,
             stdin: Some(b"private too".to_vec()),
+            narrowed: None,
+            consent: None,
+            scripts: None,
+            policy: None,
         }
     }
 
@@ -184,7 +139,7 @@ mod tests {
             assert!(seal.open(&space, &exec, &changed).is_err());
         }
         assert!(seal.open(&space, &exec, &[]).is_err());
-        let names: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
+        let names: Vec<_> = std::fs::read_dir(dir.path()).unwrap().collect();
         assert_eq!(names.len(), 1);
     }
 }

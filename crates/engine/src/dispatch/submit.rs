@@ -1,23 +1,24 @@
 //! Taking an exec on: policy, a place, a durable row; then it runs or waits.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use glovebox_backend::Cancel;
-use glovebox_model::{Call, Code, Error, Exec, ExecId, Result, Stage, Status};
+use glovebox_model::{Call, Code, Error, Exec, ExecId, Mode, Result, Stage, Status};
 use glovebox_store::{Admitted, BudgetTerms, NOBODY, Refused, RequestKey, Terms};
 use glovebox_workspace::{Happened, Journal, Project};
 use jiff::Timestamp;
 
+use super::awaiting::Request;
 use super::hall::{Account, Entrance};
 use super::live::Live;
-use super::perform::{Start, Waiting, failed};
+use super::perform::{Start, Waiting};
 use super::seal::Kept;
 use super::{Dispatcher, locked};
-use crate::engine::refusal;
-use crate::path::{Draft, Plan};
+use crate::engine::{Planned, refusal};
+use crate::path::{self, Draft, Plan};
 use crate::stage;
 
 /// What a caller sends.
@@ -28,6 +29,8 @@ pub struct Submission {
     /// Why it is refused whatever policy says; it is recorded all the same.
     pub objection: Option<Error>,
     pub key: Option<RequestKey>,
+    /// Who sends it, by the name of their token: they cannot approve it themselves.
+    pub by: String,
 }
 
 #[derive(Debug)]
@@ -39,12 +42,12 @@ pub struct Submitted {
 }
 
 /// Everything of an exec that may start.
-struct Candidate {
+pub(super) struct Candidate {
     plan: Plan,
     project: Project,
-    live: Arc<Live>,
+    pub(super) live: Arc<Live>,
     cancel: Cancel,
-    journal: Mutex<Journal>,
+    journal: Journal,
     stdin: Option<Vec<u8>>,
 }
 
@@ -61,32 +64,34 @@ impl Dispatcher {
             }
         }
         let Submission {
-            call,
+            mut call,
             stdin,
             objection,
             key,
+            by,
         } = submission;
-        let account = Account {
-            space: call.ids.space_id.clone(),
-            user: call.ids.user_id.clone(),
-        };
+        self.engine.lead(&mut call);
         let (project, draft, plan) = self.engine.receive(call.clone())?;
         let plan = match objection.map_or(plan, Err) {
-            Ok(plan) => plan,
+            Ok(Planned::Ready(plan)) => *plan,
+            Ok(Planned::Asks(petition)) => {
+                let request = Request {
+                    call: call.clone(),
+                    stdin,
+                    by: &by,
+                    key: key.as_ref(),
+                };
+                let asked = self.ask_people(&draft, project, &petition, request)?;
+                return self.submitted(&call, asked);
+            }
             Err(error) => return self.refused(&call, &draft, error, key.as_ref()),
         };
-        let id = (account.space.clone(), draft.exec_id.clone());
-        let (live, cancel) = Live::new(id, project.id().clone(), account.clone())?;
-        let journal = Mutex::new(project.journal(&draft.exec_id)?);
-        let candidate = Candidate {
-            plan,
-            project,
-            live: Arc::new(live),
-            cancel,
-            journal,
-            stdin,
-        };
-        let entrance = locked(&self.hall).enter(&account);
+        if call.mode == Mode::Mock {
+            let mocked = self.mock(plan, key.as_ref())?;
+            return self.submitted(&call, mocked);
+        }
+        let candidate = Candidate::new(plan, project, stdin)?;
+        let entrance = locked(&self.hall).enter(&candidate.live.account);
         let taken = match entrance {
             Entrance::Now => self.start_now(candidate, key.as_ref()),
             Entrance::Later => self.line_up(candidate, call.clone(), key.as_ref()),
@@ -99,12 +104,29 @@ impl Dispatcher {
                 return Err(closed());
             }
         };
-        match taken? {
+        self.submitted(&call, taken?)
+    }
+
+    fn submitted(&self, call: &Call, taken: Result<Exec, ExecId>) -> Result<Submitted> {
+        match taken {
             Ok(exec) => Ok(Submitted {
                 exec,
                 replayed: false,
             }),
-            Err(existing) => self.replayed(&call, &existing),
+            Err(existing) => self.replayed(call, &existing),
+        }
+    }
+
+    /// Nothing runs, and that is on record.
+    fn mock(&self, mut plan: Plan, key: Option<&RequestKey>) -> Result<Result<Exec, ExecId>> {
+        plan.begin();
+        match self.admit(plan.record(), key, None)? {
+            Admitted::Existing(id) => Ok(Err(id)),
+            Admitted::Opened(entry) => {
+                let (entry, record) = path::Opened::new(plan, entry).mocked();
+                let ended = path::end(self.store()?, entry, record, &mut |_| false)?;
+                Ok(Ok(ended))
+            }
         }
     }
 
@@ -128,7 +150,8 @@ impl Dispatcher {
                 Ok(()) => Ok(Ok(record)),
                 Err(mpsc::SendError(entry)) => {
                     let broken = Error::new(Code::Internal, Stage::Admit, "its thread broke off");
-                    self.write_end(entry, failed(record, broken.clone()), Instant::now());
+                    let record = path::failed(record, broken.clone());
+                    self.write_end(entry, record, Instant::now());
                     Err(broken)
                 }
             },
@@ -140,7 +163,7 @@ impl Dispatcher {
 
     fn line_up(
         self: &Arc<Self>,
-        candidate: Candidate,
+        mut candidate: Candidate,
         call: Call,
         key: Option<&RequestKey>,
     ) -> Result<Result<Exec, ExecId>> {
@@ -150,6 +173,10 @@ impl Dispatcher {
         let kept = Kept {
             call,
             stdin: candidate.stdin.clone(),
+            narrowed: None,
+            consent: None,
+            scripts: None,
+            policy: None,
         };
         let admitted = self
             .seal
@@ -193,16 +220,19 @@ impl Dispatcher {
         key: Option<&RequestKey>,
         sealed_call: Option<&[u8]>,
     ) -> Result<Admitted> {
-        let budget = record.ids.agent_id.as_deref().map(|agent| BudgetTerms {
-            agent,
-            budget: locked(&self.settings).0.budget_of(agent),
-        });
         let terms = Terms {
             key,
-            budget,
+            budget: self.budget_of(record),
             sealed_call,
         };
         self.store()?.admit(self.owner(), record, terms)
+    }
+
+    pub(super) fn budget_of<'r>(&self, record: &'r Exec) -> Option<BudgetTerms<'r>> {
+        record.ids.agent_id.as_deref().map(|agent| BudgetTerms {
+            agent,
+            budget: locked(&self.settings).0.budget_of(agent),
+        })
     }
 
     fn refused(
@@ -246,7 +276,25 @@ impl Dispatcher {
 }
 
 impl Candidate {
-    fn waiting(self, start: Start) -> Waiting {
+    pub(super) fn new(plan: Plan, project: Project, stdin: Option<Vec<u8>>) -> Result<Self> {
+        let ids = &plan.assessed().call().ids;
+        let account = Account {
+            space: ids.space_id.clone(),
+            user: ids.user_id.clone(),
+        };
+        let id = (account.space.clone(), plan.draft().exec_id.clone());
+        let (live, cancel) = Live::new(id, project.id().clone(), account)?;
+        Ok(Self {
+            journal: project.journal(&live.exec)?,
+            plan,
+            project,
+            live: Arc::new(live),
+            cancel,
+            stdin,
+        })
+    }
+
+    pub(super) fn waiting(self, start: Start) -> Waiting {
         Waiting {
             plan: self.plan,
             project: self.project,
@@ -260,16 +308,15 @@ impl Candidate {
         }
     }
 
-    fn note_queued(&self, position: u64) {
-        let mut journal = locked(&self.journal);
-        journal.add(
+    fn note_queued(&mut self, position: u64) {
+        self.journal.add(
             Timestamp::now(),
             Happened::State {
                 status: Status::Queued,
                 queue_position: Some(position),
             },
         );
-        self.live.tell(journal.written());
+        self.live.tell(self.journal.written());
     }
 }
 

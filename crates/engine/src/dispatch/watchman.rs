@@ -7,22 +7,34 @@ use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use glovebox_model::{Code, Error, ExecId, Result, SpaceId, Stage};
+use glovebox_model::{Code, Error, Exec, ExecId, Result, SpaceId, Stage, Status};
 use glovebox_store::{Adopted, NOBODY};
 use jiff::Timestamp;
 
 use super::events::EVENTS_KEPT;
-use super::hall::Account;
-use super::live::{Live, Stop};
-use super::perform::{Start, Waiting};
+use super::live::Stop;
+use super::perform::Start;
+use super::seal::Kept;
+use super::submit::Candidate;
 use super::{Dispatcher, LEASE, locked};
-use crate::path::{Draft, Plan};
+use crate::approvals::{nobody, outdated};
+use crate::engine::{Planned, Wanted};
+use crate::path::Draft;
 use crate::recovery;
+use crate::webhooks;
 
 const ROUND: Duration = Duration::from_secs(1);
 /// Every so many rounds.
 const TAKE_OVER: u64 = 3;
+const USES: u64 = 10;
 const TIDY: u64 = 600;
+/// How often kept sandboxes are looked at; containers every so many times, and every so many times
+/// those are removed that nobody wants: 5 minutes.
+const CARE: Duration = Duration::from_secs(3);
+const ENGINES: u64 = 5;
+const PRUNE: u64 = 100;
+/// An hour.
+const HOUSEKEEPING: u64 = 1200;
 /// How long a request key is remembered.
 pub const KEYS_KEPT: Duration = Duration::from_secs(24 * 3600);
 
@@ -72,7 +84,36 @@ pub(super) fn set_out(dispatcher: &Arc<Dispatcher>) -> Result<()> {
         start("lease", renewals)?;
         start("lease-end", look_at_the_clock)?;
     }
+    // An engine of containers that hangs holds up nobody else.
+    start("caretaker", care)?;
+    if !dispatcher.webhooks.is_empty() {
+        start("webhooks", webhooks::rounds)?;
+    }
     start("watchman", rounds)
+}
+
+fn care(weak: &Weak<Dispatcher>) {
+    for round in 1_u64.. {
+        let Some(dispatcher) = weak.upgrade() else {
+            return;
+        };
+        dispatcher.watchman.rest(CARE);
+        if dispatcher.watchman.is_gone() || dispatcher.is_closed() {
+            return;
+        }
+        let asks_engines = round.is_multiple_of(ENGINES);
+        dispatcher.engine.look_after_sandboxes(asks_engines);
+        if round.is_multiple_of(HOUSEKEEPING) {
+            dispatcher.keep_house();
+        }
+        if round.is_multiple_of(PRUNE) {
+            match dispatcher.engine.prune_sandboxes() {
+                Ok(pruned) if pruned.removed.is_empty() => {}
+                Ok(pruned) => tracing::info!(removed = ?pruned.removed, "sandboxes were pruned"),
+                Err(error) => tracing::warn!(%error, "sandboxes could not be pruned"),
+            }
+        }
+    }
 }
 
 fn rounds(weak: &Weak<Dispatcher>) {
@@ -130,6 +171,10 @@ impl Dispatcher {
     fn round(self: &Arc<Self>, round: u64, missing: &mut HashSet<(SpaceId, ExecId)>) -> Result<()> {
         let store = self.store()?;
         for (space, id) in store.cancels_asked(self.owner())? {
+            if let Some(canceled) = self.cancel_awaiting(&space, &id) {
+                canceled?;
+                continue;
+            }
             let waiting = locked(&self.hall).withdraw(&space, &id);
             match waiting {
                 Some(waiting) => drop(self.cancel_waiting(waiting)?),
@@ -140,10 +185,15 @@ impl Dispatcher {
                 }
             }
         }
+        self.look_for_answers()?;
+        self.engine.recheck_secrets()?;
         self.apply(store.settings()?);
         if round.is_multiple_of(TAKE_OVER) && !self.is_closed() {
             self.take_over()?;
             self.reconcile(missing)?;
+        }
+        if round.is_multiple_of(USES) {
+            self.engine.write_uses(ROUND * 5);
         }
         if round.is_multiple_of(TIDY) {
             // Each takes a bounded bite; so many at once, so that the table cannot outgrow it.
@@ -196,75 +246,109 @@ impl Dispatcher {
         for exec in &recovered.lost {
             tracing::warn!(exec_id = %exec.exec_id, "lost in a crash");
         }
-        if !store.open_execs(NOBODY)?.is_empty() {
-            for adopted in store.adopt_queued(NOBODY, self.owner())? {
+        self.engine.drop_layers(&recovered.lost);
+        let takes = self.to_take()?;
+        if !takes.is_empty() {
+            let (queued, awaiting) = (takes.clone(), takes);
+            let mine = move |exec: &Exec| queued.contains(&exec.exec_id);
+            for adopted in store.take_queued(self.owner(), mine)? {
                 let id = adopted.record.exec_id.clone();
                 // One that fails keeps none of the others from waiting on; it is found missing.
                 if let Err(error) = self.wait_again(adopted) {
                     tracing::error!(exec_id = %id, %error, "cannot wait again");
                 }
             }
+            let mine = move |exec: &Exec| awaiting.contains(&exec.exec_id);
+            for adopted in store.take_awaiting(self.owner(), mine)? {
+                let id = adopted.record.exec_id.clone();
+                if let Err(error) = self.await_again(adopted) {
+                    tracing::error!(exec_id = %id, %error, "cannot wait again");
+                }
+            }
+            self.look_for_answers()?;
         }
         self.call_next();
         Ok(())
     }
 
+    /// Of what nobody has. What waits for people in a directory that is not lent here goes on
+    /// waiting for whoever has it, until somebody ends it or its time is over.
+    fn to_take(&self) -> Result<HashSet<ExecId>> {
+        let store = self.store()?;
+        let canceled = store.cancels_asked(NOBODY)?.into_iter();
+        let mut takes: HashSet<ExecId> = canceled.map(|(_, id)| id).collect();
+        for (space, id) in store.open_execs(NOBODY)? {
+            let exec = match store.get(&space, &id) {
+                Err(error) if error.code == Code::NotFound => continue,
+                exec => exec?,
+            };
+            if self.engine.can_take(&exec) || self.is_over(&exec)? {
+                takes.insert(id);
+            }
+        }
+        Ok(takes)
+    }
+
     fn wait_again(&self, adopted: Adopted) -> Result<()> {
         let Adopted {
             opened,
-            record,
+            mut record,
             sealed_call,
         } = adopted;
-        let (space, exec) = (record.ids.space_id.clone(), record.exec_id.clone());
-        let again = self
-            .seal
-            .open(&space, &exec, &sealed_call)
-            .and_then(|kept| {
-                let account = Account {
-                    space: space.clone(),
-                    user: kept.call.ids.user_id.clone(),
-                };
-                let stdin = kept.stdin;
-                let project = self.engine.project(&space, &kept.call.workspace)?;
-                let draft = Draft::again(&kept.call, project.id().clone(), exec.clone())?;
-                project.forget(&exec)?;
-                let journal = Mutex::new(project.journal(&exec)?);
-                // Policy may have changed meanwhile, and is asked again.
-                let plan: Plan = self.engine.plan(&draft, kept.call)?;
-                let id = (space.clone(), exec.clone());
-                let (live, cancel) = Live::new(id, project.id().clone(), account.clone())?;
-                Ok((account, plan, project, live, cancel, journal, stdin))
-            });
-        let (account, plan, project, live, cancel, journal, stdin) = match again {
-            Ok(parts) => parts,
+        if !self.engine.can_take(&record) {
+            return self.end_of_another(opened, record);
+        }
+        let candidate = match self.revive(&record, &sealed_call) {
+            Ok(candidate) => candidate,
             Err(error) => {
-                let mut record = record;
                 record.status = match error.code {
-                    Code::PolicyDenied => glovebox_model::Status::PolicyDenied,
-                    Code::Lost => glovebox_model::Status::Lost,
-                    _ => glovebox_model::Status::Error,
+                    Code::PolicyDenied | Code::ApprovalUnavailable | Code::Denied => {
+                        Status::PolicyDenied
+                    }
+                    Code::Lost => Status::Lost,
+                    _ => Status::Error,
                 };
                 record.ended_at = Some(Timestamp::now());
-                record.error = Some(error.of_exec(exec));
+                record.error = Some(error.of_exec(record.exec_id.clone()));
                 self.store()?.close(opened, record)?;
                 return Ok(());
             }
         };
-        let live = Arc::new(live);
-        locked(&self.live).insert(exec.clone(), Arc::clone(&live));
-        let waiting = Waiting {
-            plan,
-            project,
-            live,
-            cancel,
-            journal,
-            stdin,
-            start: Start::Queued(opened),
-            since: Instant::now(),
-            span: tracing::Span::none(),
-        };
-        locked(&self.hall).line_up(account, exec, waiting);
+        let live = Arc::clone(&candidate.live);
+        locked(&self.live).insert(live.exec.clone(), Arc::clone(&live));
+        let waiting = candidate.waiting(Start::Queued(opened));
+        locked(&self.hall).line_up(live.account.clone(), live.exec.clone(), waiting);
         Ok(())
+    }
+
+    /// From what was kept of it. Policy may have changed meanwhile, and is asked again.
+    fn revive(&self, record: &Exec, sealed_call: &[u8]) -> Result<Candidate> {
+        let (space, exec) = (&record.ids.space_id, &record.exec_id);
+        let Kept {
+            mut call,
+            stdin,
+            narrowed,
+            consent,
+            scripts,
+            policy,
+        } = self.seal.open(space, exec, sealed_call)?;
+        if policy.is_some_and(|it| it != self.engine.config().digest()) {
+            return Err(outdated());
+        }
+        self.engine.place(&mut call)?;
+        let project = self.engine.project(space, &call.workspace)?;
+        project.forget(exec)?;
+        let draft = Draft::again(&call, project.id().clone(), exec.clone())?;
+        let wanted = Wanted {
+            call,
+            narrowed,
+            consent,
+            scripts,
+        };
+        match self.engine.plan(&draft, &project, wanted)? {
+            Planned::Ready(plan) => Candidate::new(*plan, project, stdin),
+            Planned::Asks(petition) => Err(nobody(&petition.ruling)),
+        }
     }
 
     fn forget_old_events(&self) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Admit: an opened exec gets its sandbox.
 
-use glovebox_backend::Prepared;
+use glovebox_backend::Sandbox;
 use glovebox_model::{Access, Exec};
 
 use super::obtain::Approved;
@@ -12,7 +12,7 @@ pub(crate) struct Lease {
     pub(super) approved: Approved,
     pub(super) entry: glovebox_store::Opened,
     pub(super) record: Exec,
-    pub(super) sandbox: Prepared,
+    pub(super) sandbox: Box<dyn Sandbox>,
 }
 
 impl Lease {
@@ -21,7 +21,7 @@ impl Lease {
     }
 }
 
-pub(crate) fn admit(opened: Opened, sandbox: Prepared) -> Lease {
+pub(crate) fn admit(opened: Opened, sandbox: Box<dyn Sandbox>) -> Lease {
     let (approved, entry, record) = opened.into_parts();
     Lease {
         approved,

@@ -2,7 +2,7 @@
 
 use glovebox_backend::{Ended, Ending, Remains};
 use glovebox_model::{Code, Error, Exec, Status};
-use glovebox_workspace::{Collected, ExecFiles, Stream};
+use glovebox_workspace::{Collected, Dir, ExecFiles, Stream};
 
 use super::run::Exited;
 
@@ -16,7 +16,8 @@ pub(crate) struct Captured {
 }
 
 /// Whatever goes wrong here, the exec has run and is recorded.
-pub(crate) fn collect(exited: Exited, files: &ExecFiles) -> Captured {
+/// `memory` is where the artifacts lie when they are not on disk yet.
+pub(crate) fn collect(exited: Exited, files: &ExecFiles, memory: Option<&Dir>) -> Captured {
     let Exited {
         entry,
         mut record,
@@ -25,9 +26,13 @@ pub(crate) fn collect(exited: Exited, files: &ExecFiles) -> Captured {
         artifacts_cap,
         stopped,
         remains,
+        masks,
     } = exited;
     let (stdout, stderr) = (streams.stdout.finish(), streams.stderr.finish());
-    let settled = files.settle(&stdout, &stderr, artifacts_cap);
+    let settled = match memory {
+        Some(memory) => files.settle_from(memory, &stdout, &stderr, artifacts_cap, &masks),
+        None => files.settle(&stdout, &stderr, artifacts_cap, &masks),
+    };
     record.artifacts_dir = Some(files.path());
     record.stdout_path = Some(files.stream_path(Stream::Stdout));
     record.stderr_path = Some(files.stream_path(Stream::Stderr));

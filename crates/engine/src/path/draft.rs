@@ -1,10 +1,13 @@
 //! The record of an exec before anything is known about its end.
 
 use glovebox_model::{
-    ByteString, Call, Code, Error, Exec, ExecId, Isolation, Program, ProjectId, Result, Risk,
-    SandboxId, Stage, Status, Usage,
+    ApprovalId, ByteString, Call, Code, Error, Exec, ExecId, Isolation, PartialProfile, Program,
+    ProjectId, Result, Risk, SandboxId, Stage, Status, Usage,
 };
 use glovebox_policy::Assessed;
+
+use super::obtain::Approved;
+use crate::approvals::Petition;
 
 const WORK: &[u8] = b"/workspace/work";
 const ROOT: &[u8] = b"/workspace";
@@ -23,8 +26,13 @@ pub(crate) struct Draft {
 struct CallFacts {
     client_id: Option<glovebox_model::ClientId>,
     mode: glovebox_model::Mode,
+    writes: glovebox_model::Writes,
+    preview: Option<glovebox_model::Preview>,
+    skill: Option<glovebox_model::SkillRef>,
     env_keys: Vec<glovebox_model::EnvKey>,
     image: Option<String>,
+    /// Without values of variables.
+    asked: PartialProfile,
     ids: glovebox_model::Correlation,
 }
 
@@ -33,20 +41,35 @@ impl Draft {
         Ok(Self {
             exec_id: ExecId::from_random(random()?),
             project_id,
-            cwd: guest_cwd(call.cwd.as_ref())?,
+            cwd: working_directory(call.cwd.as_ref())?,
             program: call.program.clone(),
             call: CallFacts {
                 client_id: call.client_id.clone(),
                 mode: call.mode,
+                writes: crate::workspaces::aside(call),
+                preview: call.preview.clone(),
+                skill: call.skill.as_ref().map(|it| it.skill.clone()),
                 env_keys: call
                     .env
                     .iter()
                     .map(|variable| variable.key.clone())
                     .collect(),
                 image: call.overrides.image.clone(),
+                asked: PartialProfile {
+                    env: std::collections::BTreeMap::new(),
+                    ..call.overrides.clone()
+                },
                 ids: call.ids.clone(),
             },
         })
+    }
+
+    /// As it is when people have put another program into its place.
+    pub(crate) fn of(&self, call: &Call) -> Self {
+        Self {
+            program: call.program.clone(),
+            ..self.clone()
+        }
     }
 
     /// Of a call that was taken on before a restart, under the id it had.
@@ -68,7 +91,9 @@ impl Draft {
             client_id: self.call.client_id.clone(),
             project_id: self.project_id.clone(),
             mode: self.call.mode,
-            skill_id: None,
+            skill_id: self.call.skill.as_ref().map(|it| it.id.clone()),
+            skill_version: self.call.skill.as_ref().and_then(|it| it.version.clone()),
+            skill_digest: self.call.skill.as_ref().map(|it| it.digest.clone()),
             cmd: argv.next().unwrap_or_default(),
             args: argv.collect(),
             cwd: self.cwd.clone(),
@@ -96,14 +121,27 @@ impl Draft {
             artifacts_dir: None,
             artifacts: Vec::new(),
             artifacts_dropped: 0,
+            writes: self.call.writes,
+            changes: None,
+            snapshot_before: None,
+            asked: self.call.asked.clone(),
+            ruling: None,
+            approval_id: None,
+            consent: None,
             backend: None,
+            runtime: None,
+            notes: Vec::new(),
             isolation: Isolation::default(),
             policy_snapshot: None,
             capped: Vec::new(),
             risk: Risk::default(),
             usage: Usage::default(),
+            traffic: None,
+            secrets: Vec::new(),
             effects: Vec::new(),
+            effect_count: None,
             gates: Vec::new(),
+            preview: self.call.preview.clone(),
             verdict: None,
             error: None,
             receipt: None,
@@ -111,14 +149,32 @@ impl Draft {
         }
     }
 
-    /// The record of an exec that policy let pass.
-    pub(crate) fn planned(&self, assessed: &Assessed, sandbox_id: SandboxId) -> Exec {
+    /// The record of an exec that may run.
+    pub(crate) fn planned(&self, approved: &Approved, sandbox_id: SandboxId) -> Exec {
         Exec {
             sandbox_id: Some(sandbox_id),
+            ruling: Some(approved.ruling().clone()),
+            consent: Some(approved.consent().clone()),
+            ..self.assessed(approved.assessed(), Status::Running)
+        }
+    }
+
+    /// The record of an exec that waits for people.
+    pub(crate) fn awaiting(&self, petition: &Petition, approval: &ApprovalId) -> Exec {
+        Exec {
+            ruling: Some(petition.ruling.clone()),
+            approval_id: Some(approval.clone()),
+            backend: Some(petition.backend),
+            ..self.assessed(&petition.assessed, Status::AwaitingApproval)
+        }
+    }
+
+    fn assessed(&self, assessed: &Assessed, status: Status) -> Exec {
+        Exec {
             policy_snapshot: Some(assessed.profile().clone()),
             capped: assessed.capped().to_vec(),
             risk: assessed.risk().clone(),
-            ..self.record(Status::Running)
+            ..self.record(status)
         }
     }
 }
@@ -132,7 +188,7 @@ pub(crate) fn random() -> Result<[u8; 16]> {
 }
 
 /// Below `/workspace` by its name; where links inside lead, the sandbox itself confines.
-fn guest_cwd(asked: Option<&ByteString>) -> Result<ByteString> {
+pub(crate) fn working_directory(asked: Option<&ByteString>) -> Result<ByteString> {
     let Some(asked) = asked else {
         return Ok(ByteString::new(WORK).unwrap_or_default());
     };
@@ -178,9 +234,12 @@ mod tests {
     fn a_working_directory_is_inside_the_workspace() {
         let cwd = |text: &str| {
             let asked = ByteString::try_from(text).unwrap();
-            guest_cwd(Some(&asked)).map(|it| it.display())
+            working_directory(Some(&asked)).map(|it| it.display())
         };
-        assert_eq!(guest_cwd(None).unwrap().display(), "/workspace/work");
+        assert_eq!(
+            working_directory(None).unwrap().display(),
+            "/workspace/work"
+        );
         assert_eq!(cwd("sub/dir").unwrap(), "/workspace/work/sub/dir");
         assert_eq!(cwd(".").unwrap(), "/workspace/work");
         assert_eq!(cwd("a/../b").unwrap(), "/workspace/work/b");

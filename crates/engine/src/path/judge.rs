@@ -1,8 +1,8 @@
 //! Judge: whether what happened is kept. A plain run worked on the workspace itself, so there is
-//! nothing to hold back.
+//! nothing to hold back; what another wrote beside it is kept, held or discarded.
 
 use glovebox_backend::Remains;
-use glovebox_model::{Exec, Mode, Verdict};
+use glovebox_model::{Exec, Verdict};
 use glovebox_workspace::Collected;
 
 use super::collect::Captured;
@@ -15,16 +15,15 @@ pub(crate) struct Judged {
     pub(super) remains: Remains,
 }
 
-pub(crate) fn judge(captured: Captured) -> Judged {
+/// `settle` decides about what it wrote, and carries that out.
+pub(crate) fn judge(captured: Captured, settle: impl FnOnce(&mut Exec) -> Verdict) -> Judged {
     let Captured {
         entry,
         mut record,
         collected,
         remains,
     } = captured;
-    record.verdict = Some(match record.mode {
-        Mode::Run => Verdict::Keep,
-    });
+    record.verdict = Some(settle(&mut record));
     Judged {
         entry,
         record,

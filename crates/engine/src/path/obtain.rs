@@ -1,22 +1,49 @@
-//! Obtain: who agreed. In-process, the person at the terminal asked for it themselves; what policy
-//! lets pass without an upgrade is automatic.
+//! Obtain: who agreed. Policy lets most things pass by itself; for the rest people were asked, and
+//! what they said is bound to the very plan.
 
+use glovebox_model::{Consent, Ruling};
 use glovebox_policy::Assessed;
+
+use crate::approvals::{Petition, Ruled};
 
 /// An assessed plan that may go on.
 #[derive(Debug)]
 pub(crate) struct Approved {
     assessed: Assessed,
+    ruling: Ruling,
+    consent: Consent,
 }
 
 impl Approved {
     pub(crate) fn assessed(&self) -> &Assessed {
         &self.assessed
     }
+
+    pub(crate) fn ruling(&self) -> &Ruling {
+        &self.ruling
+    }
+
+    pub(crate) fn consent(&self) -> &Consent {
+        &self.consent
+    }
 }
 
-/// A standard action: isolated, in one workspace, without network, secrets or host IO. Policy has
-/// refused whatever else was asked for.
-pub(crate) fn obtain(assessed: Assessed) -> Approved {
-    Approved { assessed }
+/// `Err`: it waits for people.
+#[allow(
+    clippy::result_large_err,
+    reason = "both are large, and a petition is no error"
+)]
+pub(crate) fn obtain(ruled: Ruled) -> Result<Approved, Petition> {
+    match ruled {
+        Ruled::Agreed {
+            assessed,
+            ruling,
+            consent,
+        } => Ok(Approved {
+            assessed,
+            ruling,
+            consent,
+        }),
+        Ruled::Asks(petition) => Err(petition),
+    }
 }

@@ -1,11 +1,13 @@
 //! A plan: what was approved, and the record it will have from its first moment on.
 
-use glovebox_model::{BackendName, Exec, Result, SandboxId};
+use glovebox_model::{Agreed, BackendName, Exec, Result, SandboxId, ScriptRef};
 use glovebox_policy::Assessed;
 use jiff::Timestamp;
 
 use super::draft::{Draft, random};
 use super::obtain::Approved;
+use crate::backends::Chosen;
+use crate::kept::Berth;
 
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -13,18 +15,52 @@ pub(crate) struct Plan {
     approved: Approved,
     /// As `running`.
     record: Exec,
+    chosen: Chosen,
+    berth: Option<Berth>,
+    /// The scripts that it runs, as they were looked at.
+    scripts: Vec<ScriptRef>,
 }
 
 impl Plan {
-    pub(crate) fn new(draft: Draft, approved: Approved) -> Result<Self> {
-        let sandbox_id = SandboxId::from_random(random()?);
-        let mut record = draft.planned(approved.assessed(), sandbox_id);
-        record.backend = Some(BackendName::Native);
+    /// `berth` is the kept sandbox that it runs in; without one it gets a sandbox of its own.
+    pub(crate) fn new(
+        draft: Draft,
+        approved: Approved,
+        chosen: Chosen,
+        berth: Option<Berth>,
+        scripts: Vec<ScriptRef>,
+    ) -> Result<Self> {
+        let sandbox_id = match &berth {
+            Some(berth) => berth.id.clone(),
+            None => SandboxId::from_random(random()?),
+        };
+        let mut record = draft.planned(&approved, sandbox_id);
+        record.backend = Some(chosen.backend);
+        record.runtime.clone_from(&chosen.runtime);
+        record.image.clone_from(&chosen.image);
         Ok(Self {
             draft,
             approved,
             record,
+            chosen,
+            berth,
+            scripts,
         })
+    }
+
+    pub(crate) fn chosen(&self) -> &Chosen {
+        &self.chosen
+    }
+
+    /// Whether the host's own programs are its root: only then can the caller's be shown beside.
+    pub(crate) fn shows_the_host(&self) -> bool {
+        self.chosen.backend == BackendName::Native
+            && self.chosen.image.is_none()
+            && self.berth.is_none()
+    }
+
+    pub(crate) fn berth(&self) -> Option<&Berth> {
+        self.berth.as_ref()
     }
 
     pub(crate) fn draft(&self) -> &Draft {
@@ -33,6 +69,17 @@ impl Plan {
 
     pub(crate) fn assessed(&self) -> &Assessed {
         self.approved.assessed()
+    }
+
+    /// What people have agreed to run must be what is run: `None` when nobody was asked.
+    pub(crate) fn bound_scripts(&self) -> Option<&[ScriptRef]> {
+        let asked = self.approved.consent().agreed == Agreed::People;
+        asked.then_some(self.scripts.as_slice())
+    }
+
+    /// The workspace is to be kept as it is before this runs.
+    pub(crate) fn keeps_before(&self) -> bool {
+        self.approved.ruling().snapshot_before
     }
 
     pub(crate) fn record(&self) -> &Exec {

@@ -1,12 +1,19 @@
 //! Run: the program itself, its streams caught on the way.
 
-use glovebox_backend::{Ended, Order, Remains, Sink, Stream};
-use glovebox_model::{Error, Exec, Limits, Result};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use glovebox_backend::{Ended, Notice, Order, Remains, Run, Sink, Stream};
+use glovebox_capture::{Redactor, Secrets};
+use glovebox_model::{Error, Exec, Limits, Result, Traffic};
 use glovebox_workspace::{self as workspace, Dir, ExecFiles, OutputSink};
 use jiff::Timestamp;
 
 use super::admit::Lease;
 use crate::engine::Io;
+use crate::given::Given;
+use crate::network::Passage;
+use crate::workspaces::Room;
 
 /// The files that output goes to, made before the intent is written: after it nothing of ours may
 /// fail before the program starts.
@@ -37,53 +44,160 @@ pub(crate) struct Exited {
     pub(super) stopped: Option<Error>,
     /// Dropped once the outcome is written: the kernel tidies up meanwhile.
     pub(super) remains: Remains,
+    /// What was looked for in everything that it said and left.
+    pub(super) masks: Arc<Secrets>,
 }
 
 impl Exited {
+    /// What the supervisor saw and could not tell.
+    pub(crate) fn unnoticed(&self) -> u64 {
+        self.result.as_ref().map_or(0, |it| it.notices_dropped)
+    }
+
     /// The failure to start, if that is how it ended, to be told better.
     pub(crate) fn failure_mut(&mut self) -> Option<&mut Error> {
         self.result.as_mut().err()
     }
 }
 
-/// Every byte goes to the file first, then to whoever watches.
-struct Tee<'io> {
-    streams: Streams,
-    live: &'io mut dyn Sink,
+/// Everything that one run needs beside its sandbox.
+pub(crate) struct Errand<'run> {
+    pub(crate) order: &'run Order,
+    pub(crate) watched: &'run [&'run Dir],
+    pub(crate) room: Option<Room>,
+    pub(crate) given: &'run Given,
+    pub(crate) passage: Option<Passage>,
+    pub(crate) masks: Arc<Secrets>,
+    /// Who is told what the supervisor sees.
+    pub(crate) observer: Option<&'run mut dyn FnMut(Notice)>,
 }
 
-impl Sink for Tee<'_> {
-    fn output(&mut self, stream: Stream, bytes: &[u8]) {
+/// Every byte goes to the file first, then to whoever watches; what is secret to neither.
+struct Tee<'io, 'run> {
+    streams: Streams,
+    live: &'io mut dyn Sink,
+    /// For each stream, when there is anything to look for.
+    masks: Option<[Redactor; 2]>,
+    clean: Vec<u8>,
+    observer: Option<&'run mut dyn FnMut(Notice)>,
+}
+
+impl Tee<'_, '_> {
+    fn pass(&mut self, stream: Stream, bytes: &[u8]) {
         match stream {
             Stream::Stdout => self.streams.stdout.push(bytes),
             Stream::Stderr => self.streams.stderr.push(bytes),
         }
         self.live.output(stream, bytes);
     }
+
+    fn masked(&mut self, stream: Stream, mask: impl FnOnce(&mut Redactor, &mut Vec<u8>)) {
+        let Some([stdout, stderr]) = &mut self.masks else {
+            return;
+        };
+        let mut clean = std::mem::take(&mut self.clean);
+        clean.clear();
+        match stream {
+            Stream::Stdout => mask(stdout, &mut clean),
+            Stream::Stderr => mask(stderr, &mut clean),
+        }
+        if !clean.is_empty() {
+            self.pass(stream, &clean);
+        }
+        self.clean = clean;
+    }
 }
 
-pub(crate) fn run(
-    lease: Lease,
-    order: &Order,
-    streams: Streams,
-    watched: &[&Dir],
-    io: Io<'_>,
-) -> Exited {
+impl Sink for Tee<'_, '_> {
+    fn output(&mut self, stream: Stream, bytes: &[u8]) {
+        match self.masks {
+            None => self.pass(stream, bytes),
+            Some(_) => self.masked(stream, |redactor, clean| redactor.push(bytes, clean)),
+        }
+    }
+
+    fn noticed(&mut self, notice: Notice) {
+        if let Some(observer) = &mut self.observer {
+            observer(notice);
+        }
+    }
+
+    fn ended(&mut self) {
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            self.masked(stream, Redactor::finish);
+        }
+        self.live.ended();
+    }
+}
+
+/// Refusals that are worth a line; the log has them all.
+const TOLD: usize = 3;
+
+/// What its network refused, for whoever sees only what a program made of it.
+fn refusals(traffic: Option<&Traffic>) -> impl Iterator<Item = String> {
+    let refused = traffic.map_or(&[][..], |traffic| &traffic.refused);
+    let told = refused.iter().take(TOLD).map(|it| {
+        let hint = it
+            .hint
+            .as_deref()
+            .unwrap_or("`glovebox logs --network` has more");
+        format!("`{}:{}` was refused, {}: {hint}", it.host, it.port, it.code)
+    });
+    let rest = refused.len().saturating_sub(TOLD);
+    let rest = (rest > 0).then(|| {
+        format!("{rest} more destinations were refused; `glovebox logs --network` has them")
+    });
+    told.chain(rest)
+}
+
+pub(crate) fn run(lease: Lease, errand: Errand<'_>, streams: Streams, io: Io<'_>) -> Exited {
     let Lease {
         approved,
         entry,
         mut record,
         sandbox,
     } = lease;
-    let profile = approved.assessed().profile();
+    let Errand {
+        order,
+        watched,
+        room,
+        given,
+        passage,
+        masks,
+        observer,
+    } = errand;
+    let mut profile = Cow::Borrowed(approved.assessed().profile());
+    if let Some(room) = room {
+        room.narrow(&mut profile.to_mut().limits);
+        // The record says what really held.
+        if let Some(recorded) = &mut record.policy_snapshot {
+            room.narrow(&mut recorded.limits);
+        }
+    }
+    let profile = profile.as_ref();
     record.isolation = sandbox.isolation().clone();
     record.started_at = Some(Timestamp::now());
+    record.secrets = given.recorded();
     let mut tee = Tee {
         streams,
         live: io.live,
+        masks: (!masks.is_empty()).then(|| [masks.redactor(), masks.redactor()]),
+        clean: Vec::new(),
+        observer,
     };
-    let (result, remains) = sandbox.run(order, profile, watched, io.stdin, &mut tee, io.cancel);
-    tee.live.ended();
+    let way = passage.map(Passage::enter);
+    let (result, remains) = sandbox.run(Run {
+        order,
+        profile,
+        watched,
+        stdin: io.stdin,
+        secrets: &given.handed(),
+        sink: &mut tee,
+        cancel: io.cancel,
+    });
+    record.traffic = way.map(|way| way.close());
+    record.notes.extend(refusals(record.traffic.as_ref()));
+    tee.ended();
     record.ended_at = Some(Timestamp::now());
     let artifacts_cap = profile.limits.artifacts_bytes.get();
     Exited {
@@ -94,5 +208,6 @@ pub(crate) fn run(
         artifacts_cap,
         stopped: io.stopped.and_then(|stopped| stopped()),
         remains,
+        masks,
     }
 }

@@ -11,7 +11,7 @@ pub(super) type Key<'i> = Spanned<Cow<'i, str>>;
 pub(super) type Node<'i> = Spanned<DeValue<'i>>;
 
 /// Far more than anybody writes by hand, and little enough to read at once.
-const BYTES_MAX: usize = 1 << 20;
+const BYTES_MAX: usize = 4 << 20;
 
 #[derive(Debug)]
 pub(super) struct Document<'i> {

@@ -3,16 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use glovebox_model::{EnvKey, HostPort, NetworkMode, PartialLimits, PartialProfile, Result};
+use glovebox_model::{Guarantee, HostPort, NetworkMode, PartialLimits, PartialProfile, Result};
 use toml::de::{DeTable, DeValue};
 
 use super::document::{Document, Key, Node, entries, shown};
+use super::value::{read_strings, read_variables};
+use crate::effective::{WITHOUT_NETWORK, forbids_network};
 use crate::field::{Field, LimitField};
+use crate::name::{check_image, check_runtime};
 use crate::pattern::check_pattern;
 use crate::range::check_amount;
 use crate::word::Word;
 
-const OTHER_KEYS: [&str; 10] = [
+const OTHER_KEYS: [&str; 13] = [
     "network",
     "allow_net",
     "workspace",
@@ -21,7 +24,10 @@ const OTHER_KEYS: [&str; 10] = [
     "tier",
     "security",
     "limits_demand",
+    "approval",
+    "require",
     "backend",
+    "runtime",
     "image",
 ];
 
@@ -75,21 +81,33 @@ pub(super) fn read_profile<'i>(
     Ok(section)
 }
 
-/// A section that holds limits alone.
-pub(super) fn read_limits(
+/// How far anybody may go, with approval or by settings.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Ceilings {
+    pub(super) limits: PartialLimits,
+    pub(super) network: Option<NetworkMode>,
+}
+
+pub(super) fn read_ceilings(
     document: &Document<'_>,
     label: &str,
     table: &DeTable<'_>,
-) -> Result<PartialLimits> {
-    let mut limits = PartialLimits::default();
+) -> Result<Ceilings> {
+    let mut ceilings = Ceilings::default();
     for (key, node) in entries(table) {
+        if key.get_ref() == "network" {
+            ceilings.network = Some(read_word(document, key, node)?);
+            continue;
+        }
         let Some(field) = limit_of(key.get_ref()) else {
-            let valid = LimitField::ALL.map(LimitField::key);
+            let limits = LimitField::ALL.map(LimitField::key);
+            let valid = [&limits[..], &["network"]].concat();
             return Err(unknown_key(document, label, key, &valid));
         };
-        field.set(&mut limits, read_amount(document, field, key, node)?);
+        let amount = read_amount(document, field, key, node)?;
+        field.set(&mut ceilings.limits, amount);
     }
-    Ok(limits)
+    Ok(ceilings)
 }
 
 fn read_other(
@@ -131,12 +149,24 @@ fn read_other(
             profile.limits_demand = Some(read_word(document, key, node)?);
             Field::LimitsDemand
         }
+        "approval" => {
+            profile.approval = Some(read_word(document, key, node)?);
+            Field::Approval
+        }
+        "require" => {
+            profile.require = read_guarantees(document, key, node)?;
+            Field::Require
+        }
+        "runtime" => {
+            profile.runtime = Some(read_name(document, key, node, check_runtime)?);
+            Field::Runtime
+        }
         "backend" => {
             profile.backend = Some(read_word(document, key, node)?);
             Field::Backend
         }
         "image" => {
-            profile.image = Some(read_image(document, key, node)?);
+            profile.image = Some(read_name(document, key, node, check_image)?);
             Field::Image
         }
         _ => {
@@ -182,7 +212,7 @@ fn read_amount(
         DeValue::String(text) => field.parse(text),
         DeValue::Integer(number) if number.radix() == 10 => field.parse(number.as_str()),
         DeValue::Float(number) => match field {
-            LimitField::Cpus | LimitField::Wall | LimitField::CpuTime => {
+            LimitField::Cpus | LimitField::Wall | LimitField::CpuTime | LimitField::NetworkTime => {
                 field.parse(number.as_str())
             }
             LimitField::Memory
@@ -192,7 +222,13 @@ fn read_amount(
             | LimitField::Stdout
             | LimitField::Stderr
             | LimitField::Artifacts
-            | LimitField::OpenFiles => return Err(wrong_amount(document, field, key, node)),
+            | LimitField::OpenFiles
+            | LimitField::Gpus
+            | LimitField::Tpus
+            | LimitField::EgressBytes
+            | LimitField::EgressConnections => {
+                return Err(wrong_amount(document, field, key, node));
+            }
         },
         DeValue::Integer(_)
         | DeValue::Boolean(_)
@@ -233,35 +269,25 @@ pub(super) fn read_word<T: Word>(
     let Some(text) = node.get_ref().as_str() else {
         return Err(document.expected(key, node, "a string"));
     };
+    word_of(document, key.get_ref(), text, node.span())
+}
+
+pub(super) fn word_of<T: Word>(
+    document: &Document<'_>,
+    key: &str,
+    text: &str,
+    span: Range<usize>,
+) -> Result<T> {
     T::from_word(text).ok_or_else(|| {
         let words = T::words();
         let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
         let message = format!(
-            "`{}`: `{}` is not one of {}",
-            key.get_ref(),
+            "`{key}`: `{}` is not one of {}",
             shown(text),
             quoted.join(", ")
         );
-        document.unknown(node.span(), message, text, &words)
+        document.unknown(span, message, text, &words)
     })
-}
-
-/// The strings of an array, each with its place.
-fn read_strings<'n>(
-    document: &Document<'_>,
-    key: &Key<'_>,
-    node: &'n Node<'_>,
-) -> Result<Vec<(&'n str, Range<usize>)>> {
-    let what = "an array of strings";
-    let Some(list) = node.get_ref().as_array() else {
-        return Err(document.expected(key, node, what));
-    };
-    list.iter()
-        .map(|item| match item.get_ref().as_str() {
-            Some(text) => Ok((text, item.span())),
-            None => Err(document.expected(key, item, what)),
-        })
-        .collect()
 }
 
 fn read_destinations(
@@ -300,39 +326,54 @@ fn read_env(
     node: &Node<'_>,
     section: &mut Section,
 ) -> Result<()> {
-    let Some(table) = node.get_ref().as_table() else {
-        return Err(document.expected(key, node, "a table of strings"));
-    };
-    for (name, value) in entries(table) {
-        let env_key: EnvKey = name
-            .get_ref()
-            .parse()
-            .map_err(|why| document.error(name.span(), format!("`env`: {why}")))?;
-        let Some(text) = value.get_ref().as_str() else {
-            return Err(document.expected(name, value, "a string"));
-        };
-        if text.contains('\0') {
-            let why = format!("the value of environment key `{env_key}` contains a NUL byte");
-            return Err(document.error(value.span(), why));
-        }
-        section
-            .spans
-            .insert(Field::Env(env_key.clone()), name.span());
-        section.profile.env.insert(env_key, text.to_owned());
+    for variable in read_variables(document, key, node, (&['\0'], "a NUL byte"))? {
+        let field = Field::Env(variable.key.clone());
+        section.spans.insert(field, variable.span);
+        section.profile.env.insert(variable.key, variable.value);
     }
     Ok(())
 }
 
-fn read_image(document: &Document<'_>, key: &Key<'_>, node: &Node<'_>) -> Result<String> {
-    match node.get_ref().as_str() {
-        Some(text) if !text.trim().is_empty() => Ok(text.to_owned()),
-        Some(_) => Err(document.error(node.span(), "`image` is empty")),
-        None => Err(document.expected(key, node, "a string")),
-    }
+fn read_guarantees(
+    document: &Document<'_>,
+    key: &Key<'_>,
+    node: &Node<'_>,
+) -> Result<BTreeSet<Guarantee>> {
+    let read = |(text, span): (&str, _)| word_of(document, "require", text, span);
+    read_strings(document, key, node)?
+        .into_iter()
+        .map(read)
+        .collect()
+}
+
+/// A name that a command line will carry.
+pub(super) fn read_name(
+    document: &Document<'_>,
+    key: &Key<'_>,
+    node: &Node<'_>,
+    check: fn(&str) -> std::result::Result<(), String>,
+) -> Result<String> {
+    let Some(text) = node.get_ref().as_str() else {
+        return Err(document.expected(key, node, "a string"));
+    };
+    check(text).map_err(|why| document.error(node.span(), why))?;
+    Ok(text.to_owned())
 }
 
 /// A list that its own section makes unreachable is a mistake, not an opinion.
 fn check_network(document: &Document<'_>, section: &Section) -> Result<()> {
+    if let Some(mode) = section.profile.network
+        && mode > WITHOUT_NETWORK
+        && forbids_network(&section.profile)
+    {
+        let span = section.spans.get(&Field::Require).cloned();
+        return Err(document
+            .error(
+                span.unwrap_or_default(),
+                format!("`require` of `no_network` contradicts `network = \"{mode}\"`"),
+            )
+            .hint("leave out one of the two"));
+    }
     let Some(span) = section.lists_destinations() else {
         return Ok(());
     };

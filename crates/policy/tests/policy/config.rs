@@ -1,7 +1,8 @@
 //! The configuration file: what it gives, and what it says when it is wrong.
 
 use glovebox_model::{
-    Access, BackendName, Bytes, Code, Correlation, Cpus, Error, Millis, NetworkMode, SpaceId, Stage,
+    Access, BackendName, Bytes, Code, Correlation, Cpus, Error, Guarantee, Millis, NetworkMode,
+    SpaceId, Stage,
 };
 use glovebox_policy::{Config, LayerName, Surface, TierPresets};
 use proptest::prelude::*;
@@ -81,7 +82,9 @@ env_allow = ["A*"]
 tier = "high"
 security = "permissive"
 limits_demand = "kernel"
-backend = "native"
+require = ["own_kernel", "disk_limit"]
+backend = "docker"
+runtime = "runsc"
 image = "python:3.13"
 env = { LANG = "C" }
 "#;
@@ -101,7 +104,12 @@ env = { LANG = "C" }
         profile.limits_demand,
         Some(glovebox_model::LimitsDemand::Kernel)
     );
-    assert_eq!(profile.backend, Some(BackendName::Native));
+    assert_eq!(
+        profile.require,
+        [Guarantee::OwnKernel, Guarantee::DiskLimit].into()
+    );
+    assert_eq!(profile.backend, Some(BackendName::Docker));
+    assert_eq!(profile.runtime.as_deref(), Some("runsc"));
     assert_eq!(profile.image.as_deref(), Some("python:3.13"));
     assert_eq!(profile.env.len(), 1);
 }
@@ -144,9 +152,19 @@ fn every_mistake_is_named_with_its_place_and_the_way_out() {
             "here it is called `timeout`",
         ),
         (
-            "[ceilings]\nnetwork = \"none\"\n",
-            "unknown key `network` under `[ceilings]` (g.toml:2:1)",
-            "valid here: `timeout`, `cpu_time`, `memory`, `pids`, `cpus`, `disk`, `files`, `stdout`, `stderr`, `artifacts`, `open_files`",
+            "[ceilings]\nworkspace = \"ro\"\n",
+            "unknown key `workspace` under `[ceilings]` (g.toml:2:1)",
+            "valid here: `timeout`, `cpu_time`, `memory`, `pids`, `cpus`, `disk`, `files`, `stdout`, `stderr`, `artifacts`, `open_files`, `gpus`, `tpus`, `egress_bytes`, `egress_connections`, `network_time`, `network`",
+        ),
+        (
+            "[settings]\nrequire = [\"own_kernal\"]\n",
+            "`require`: `own_kernal` is not one of `own_users`, `own_pids`, `own_mounts`, `own_ipc`, `own_hostname`, `own_cgroup_view`, `no_network`, `egress_only`, `read_only_root`, `no_capabilities`, `no_new_privileges`, `syscall_filter`, `file_rules`, `no_survivors`, `memory_limit`, `pids_limit`, `cpu_limit`, `disk_limit`, `own_kernel` (g.toml:2:12)",
+            "did you mean `own_kernel`?",
+        ),
+        (
+            "[settings]\nnetwork = \"unrestricted\"\nrequire = [\"no_network\"]\n",
+            "`require` of `no_network` contradicts `network = \"unrestricted\"` (g.toml:3:1)",
+            "leave out one of the two",
         ),
         (
             "[setings]\nmemory = \"1G\"\n",
@@ -289,10 +307,10 @@ fn an_empty_file_changes_nothing() {
 
 #[test]
 fn a_file_too_large_is_refused_unread() {
-    let error = refused(&"#".repeat((1 << 20) + 1));
+    let error = refused(&"#".repeat((4 << 20) + 1));
     assert_eq!(
         error.message,
-        "the file is larger than 1048576 bytes (g.toml:1:1)"
+        "the file is larger than 4194304 bytes (g.toml:1:1)"
     );
 }
 
@@ -309,6 +327,14 @@ fn arbitrary_line() -> impl Strategy<Value = String> {
         Just("nonsense"),
         Just("cpus"),
         Just("image"),
+        Just("require"),
+        Just("runtime"),
+        Just("ulimits"),
+        Just("binds"),
+        Just("memory_swap"),
+        Just("publish"),
+        Just("max_age"),
+        Just("prune_idle"),
     ];
     let value = prop_oneof![
         Just("1"),
@@ -333,6 +359,11 @@ fn arbitrary_line() -> impl Strategy<Value = String> {
         Just("[agent.a]".to_owned()),
         Just("[space]".to_owned()),
         Just("[ceilings]".to_owned()),
+        Just("[docker]".to_owned()),
+        Just("[agent.a.docker]".to_owned()),
+        Just("[pool]".to_owned()),
+        Just("[sandbox]".to_owned()),
+        Just("[agent.a.sandbox]".to_owned()),
         "\\PC{0,20}",
     ]
 }

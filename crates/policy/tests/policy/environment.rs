@@ -118,11 +118,17 @@ fn credentials_are_refused_without_printing_them() {
         let error = run(with_env(&[(key, value)]), &[]).unwrap_err();
         assert_eq!(error.code, Code::PolicyDenied);
         assert_eq!(error.message, message);
+        let name = key.to_lowercase();
         assert_eq!(
             error.hints,
-            [format!(
-                "an operator can allow it by listing exactly `{key}` in `env_allow` of the settings; `[\"*\", \"{key}\"]` keeps every other key"
-            )]
+            [
+                format!(
+                    "keep it as a secret: `glovebox secret set {name}` reads the value, and `--secret {name}` (in a request `secrets`) gives it to a program"
+                ),
+                format!(
+                    "an operator can allow it by listing exactly `{key}` in `env_allow` of the settings; `[\"*\", \"{key}\"]` keeps every other key"
+                )
+            ]
         );
         assert!(!format!("{error:?}").contains(value));
     }

@@ -20,31 +20,41 @@ fn an_allowed_call_shows_each_field_with_layer_line_and_change() {
     assert_eq!(explanation.decision, Decision::Allow);
     let expected = "\
 decision: allow
-risk: low
+risk: medium
+  low declared_tier
+  medium other_command at 1:1
 capped: timeout from 5m to 1m by the system defaults
 
-FIELD          VALUE       DECIDED BY                TO CHANGE IT
-timeout        1m          the system defaults       set `timeout` under `[settings]`, up to `5m`
-cpu_time       1m          the system defaults       set `cpu_time` under `[settings]`, up to `20m`
-memory         512M        the preset of tier `low`  declare a lower `tier`
-pids           256         the system defaults       set `pids` under `[settings]`, up to `512`
-cpus           1           the system defaults       set `cpus` under `[settings]`, up to `4`
-disk           1G          the system defaults       set `disk` under `[settings]`, up to `10G`
-files          100000      the system defaults       set `files` under `[settings]`, up to `1000000`
-stdout         1M          the system defaults       set `stdout` under `[settings]`, up to `10M`
-stderr         1M          the system defaults       set `stderr` under `[settings]`, up to `10M`
-artifacts      50M         the system defaults       set `artifacts` under `[settings]`, up to `200M`
-open_files     1024        the system defaults       set `open_files` under `[settings]`, up to `65536`
-network        none        the system defaults       set `network` under `[settings]`
-allow_net      nothing     the system defaults       set `network = \"allowlist\"` and `allow_net` under `[settings]`
-workspace      ro          space `local` (g.toml:6)  change `workspace` at `g.toml:6`
-env_allow      *           the system defaults       set `env_allow` under `[settings]`
-tier           low         the request               the request may go as far as `safe`
-security       strict      the system defaults       set `security` under `[settings]`
-limits_demand  supervised  the system defaults       set `limits_demand` under `[settings]`
-backend        -           the system defaults       the request, or any layer, may state `backend`
-image          -           the system defaults       the request, or any layer, may state `image`
-env.LANG       set         the settings (g.toml:4)   change `env.LANG` at `g.toml:4`
+FIELD               VALUE       DECIDED BY                TO CHANGE IT
+timeout             1m          the system defaults       set `timeout` under `[settings]`, up to `5m`
+cpu_time            1m          the system defaults       set `cpu_time` under `[settings]`, up to `20m`
+memory              512M        the preset of tier `low`  declare a lower `tier`
+pids                256         the system defaults       set `pids` under `[settings]`, up to `512`
+cpus                1           the system defaults       set `cpus` under `[settings]`, up to `4`
+disk                1G          the system defaults       set `disk` under `[settings]`, up to `10G`
+files               100000      the system defaults       set `files` under `[settings]`, up to `1000000`
+stdout              1M          the system defaults       set `stdout` under `[settings]`, up to `10M`
+stderr              1M          the system defaults       set `stderr` under `[settings]`, up to `10M`
+artifacts           50M         the system defaults       set `artifacts` under `[settings]`, up to `200M`
+open_files          1024        the system defaults       set `open_files` under `[settings]`, up to `65536`
+gpus                0           the system defaults       raise `gpus` under `[ceilings]` and set it under `[settings]`
+tpus                0           the system defaults       raise `tpus` under `[ceilings]` and set it under `[settings]`
+egress_bytes        256M        the system defaults       set `egress_bytes` under `[settings]`, up to `1G`
+egress_connections  2000        the system defaults       set `egress_connections` under `[settings]`, up to `10000`
+network_time        1h          the system defaults       set `network_time` under `[settings]`, up to `24h`
+network             none        the system defaults       set `network` under `[settings]`
+allow_net           nothing     the system defaults       set `network = \"allowlist\"` and `allow_net` under `[settings]`
+workspace           ro          space `local` (g.toml:6)  change `workspace` at `g.toml:6`
+env_allow           *           the system defaults       set `env_allow` under `[settings]`
+tier                low         the request               the request may go as far as `safe`
+security            strict      the system defaults       set `security` under `[settings]`
+limits_demand       supervised  the system defaults       set `limits_demand` under `[settings]`
+approval            cowork      the system defaults       set `approval` under `[settings]`
+require             -           the system defaults       the request, or any layer, may state `require`
+backend             -           the system defaults       the request, or any layer, may state `backend`
+runtime             -           the system defaults       the request, or any layer, may state `runtime`
+image               -           the system defaults       the request, or any layer, may state `image`
+env.LANG            set         the settings (g.toml:4)   change `env.LANG` at `g.toml:4`
 ";
     assert_eq!(explanation.render_text(), expected);
 }

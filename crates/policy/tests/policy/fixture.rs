@@ -1,6 +1,6 @@
 use glovebox_model::{
-    ByteString, Call, Correlation, EnvVar, Mode, OnExceed, PartialLimits, PartialProfile, Program,
-    Result, SpaceId, WorkspaceRef,
+    ByteString, Call, Correlation, Delivery, EnvVar, Mode, OnExceed, PartialLimits, PartialProfile,
+    Placement, Program, Result, SecretUse, SpaceId, WorkspaceRef, Writes,
 };
 use glovebox_policy::{Assessed, HostFacts, Layer, LimitField, Surface, System, assess, resolve};
 
@@ -18,6 +18,7 @@ pub(crate) fn call(overrides: PartialProfile) -> Call {
         ids: Correlation::of_space(SpaceId::local()),
         client_id: None,
         workspace: WorkspaceRef::Scratch,
+        placement: Placement::Fresh,
         program: Program::Argv {
             command: ByteString::try_from("true").unwrap(),
             args: Vec::new(),
@@ -27,6 +28,14 @@ pub(crate) fn call(overrides: PartialProfile) -> Call {
         inputs: Vec::new(),
         mode: Mode::Run,
         on_exceed: OnExceed::Refuse,
+        mounts: Vec::new(),
+        secrets: Vec::new(),
+        justification: None,
+        writes: Writes::Direct,
+        simulation: None,
+        over: None,
+        preview: None,
+        skill: None,
         overrides,
     }
 }
@@ -52,6 +61,14 @@ pub(crate) fn variable(key: &str, value: &str) -> EnvVar {
     EnvVar {
         key: key.parse().unwrap(),
         value: ByteString::try_from(value).unwrap(),
+    }
+}
+
+pub(crate) fn secret(name: &str, delivery: Delivery) -> SecretUse {
+    SecretUse {
+        name: name.parse().unwrap(),
+        delivery,
+        variable: None,
     }
 }
 

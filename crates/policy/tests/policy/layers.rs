@@ -1,8 +1,8 @@
 //! What each layer can do to each field.
 
 use glovebox_model::{
-    Access, BackendName, Bytes, LimitsDemand, Millis, NetworkMode, PartialProfile, Profile,
-    SecurityMode, Tier,
+    Access, ApprovalMode, BackendName, Bytes, LimitsDemand, Millis, NetworkMode, PartialProfile,
+    Profile, SecurityMode, Tier,
 };
 use glovebox_policy::{Layer, LayerName, LimitField, Surface, System, assess, resolve};
 
@@ -108,6 +108,18 @@ fn cases() -> Vec<Case> {
                 ..silent()
             },
             is_narrow: |it| it.limits_demand == LimitsDemand::Kernel,
+        },
+        Case {
+            name: "approval",
+            narrow: PartialProfile {
+                approval: Some(ApprovalMode::Manual),
+                ..silent()
+            },
+            wide: PartialProfile {
+                approval: Some(ApprovalMode::Evolution),
+                ..silent()
+            },
+            is_narrow: |it| it.approval == ApprovalMode::Manual,
         },
     ]
 }

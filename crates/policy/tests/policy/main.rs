@@ -2,11 +2,21 @@
 
 #![allow(clippy::result_large_err, clippy::unwrap_used)]
 
+mod cases;
+mod choice;
 mod config;
+mod containers;
 mod environment;
 mod explanation;
 mod fixture;
+mod gate_laws;
+mod gates;
 mod layers;
 mod narrowing;
+mod network;
 mod refusal;
+mod rules;
+mod scripts;
+mod standing;
 mod tier;
+mod workspace;

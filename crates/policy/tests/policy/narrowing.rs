@@ -3,15 +3,24 @@
 use std::collections::BTreeSet;
 
 use glovebox_model::{
-    Access, HostPort, LimitsDemand, NetworkMode, OnExceed, PartialLimits, PartialProfile, Profile,
-    SecurityMode, Tier,
+    Access, Count, Guarantee, HostPort, LimitsDemand, NetworkMode, OnExceed, PartialLimits,
+    PartialProfile, Profile, SecurityMode, Tier,
 };
-use glovebox_policy::{Layer, LimitField, TierPresets, assess, resolve};
+use glovebox_policy::{Layer, LimitField, System, TierPresets, assess, demand, resolve};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
 use crate::fixture::{call, layer_at, server};
+
+/// A server whose operator gives devices, so that every limit can be asked for too much of.
+fn system() -> System {
+    server().with_ceilings(&PartialLimits {
+        gpus: Some(Count(8)),
+        tpus: Some(Count(8)),
+        ..PartialLimits::default()
+    })
+}
 
 const HOSTS: [&str; 6] = [
     "x.io:443",
@@ -20,6 +29,11 @@ const HOSTS: [&str; 6] = [
     "*.a.x.io:443",
     "b.a.x.io:443",
     "a.x.io:80",
+];
+const REQUIRED: [Guarantee; 3] = [
+    Guarantee::NoNetwork,
+    Guarantee::DiskLimit,
+    Guarantee::OwnKernel,
 ];
 const PATTERNS: [&str; 6] = ["*", "A*", "AB*", "A", "AB", "B"];
 
@@ -44,7 +58,7 @@ fn lets_set(list: &BTreeSet<String>, key: &str) -> bool {
 }
 
 fn limits() -> impl Strategy<Value = PartialLimits> {
-    let system = server();
+    let system = system();
     let one = move |field: LimitField| {
         let (default, ceiling) = (field.get(system.defaults()), field.get(system.ceilings()));
         option::weighted(
@@ -77,10 +91,22 @@ fn profile() -> impl Strategy<Value = PartialProfile> {
         option::of(select(Tier::ALL.to_vec())),
         option::of(select(vec![SecurityMode::Permissive, SecurityMode::Strict])),
         option::of(select(vec![LimitsDemand::Supervised, LimitsDemand::Kernel])),
+        subsequence(REQUIRED.to_vec(), 0..=REQUIRED.len()),
     )
         .prop_map(
-            |(limits, network, allow_net, workspace, env_allow, tier, security, limits_demand)| {
+            |(
+                limits,
+                network,
+                allow_net,
+                workspace,
+                env_allow,
+                tier,
+                security,
+                limits_demand,
+                require,
+            )| {
                 PartialProfile {
+                    require: require.into_iter().collect(),
                     limits,
                     network,
                     allow_net,
@@ -102,10 +128,16 @@ fn layers() -> impl Strategy<Value = Vec<Layer>> {
 
 /// A request without the contradiction that is refused before anything is compared.
 fn request() -> impl Strategy<Value = PartialProfile> {
-    profile().prop_filter("a list goes with its mode", |it| {
-        it.allow_net.as_ref().is_none_or(BTreeSet::is_empty)
-            || matches!(it.network, None | Some(NetworkMode::Allowlist))
-    })
+    profile()
+        .prop_filter("a list goes with its mode", |it| {
+            it.allow_net.as_ref().is_none_or(BTreeSet::is_empty)
+                || matches!(it.network, None | Some(NetworkMode::Allowlist))
+        })
+        .prop_filter("a network is not wanted and forbidden at once", |it| {
+            !it.require.contains(&Guarantee::NoNetwork)
+                || (it.allow_net.as_ref().is_none_or(BTreeSet::is_empty)
+                    && it.network.is_none_or(|it| it <= NetworkMode::Retrieval))
+        })
 }
 
 /// Every field of the result lies within what this one opinion says.
@@ -149,6 +181,11 @@ fn assert_within(held: &Profile, bound: &PartialProfile) -> Result<(), TestCaseE
     if let Some(least) = bound.limits_demand {
         prop_assert!(held.limits_demand >= least);
     }
+    prop_assert!(held.require.is_superset(&bound.require));
+    prop_assert!(demand(held).is_superset(&bound.require));
+    if bound.require.contains(&Guarantee::NoNetwork) {
+        prop_assert!(held.network <= NetworkMode::Retrieval);
+    }
     Ok(())
 }
 
@@ -164,13 +201,14 @@ fn as_opinion(profile: &Profile) -> PartialProfile {
         tier: Some(profile.tier),
         security: Some(profile.security),
         limits_demand: Some(profile.limits_demand),
+        require: profile.require.clone(),
         ..PartialProfile::default()
     }
 }
 
 /// Without settings that speak, the defaults bound; with them, the ceilings do.
 fn assert_within_system(held: &Profile, layers: &[Layer]) -> Result<(), TestCaseError> {
-    let system = server();
+    let system = system();
     let settings = |it: &&Layer| it.name() == glovebox_policy::LayerName::Settings;
     let settings: Vec<_> = layers.iter().filter(settings).map(Layer::profile).collect();
     for field in LimitField::ALL {
@@ -204,7 +242,7 @@ proptest! {
         layers in layers(), asked in request(), full in any::<bool>(), cap in any::<bool>(),
     ) {
         let presets = if full { TierPresets::Full } else { TierPresets::Basic };
-        let system = server().with_presets(presets);
+        let system = system().with_presets(presets);
         let mut asked_call = call(asked.clone());
         asked_call.on_exceed = if cap { OnExceed::Cap } else { OnExceed::Refuse };
         let Ok(resolved) = resolve(asked_call, &system, &layers) else {
@@ -229,9 +267,9 @@ proptest! {
     ) {
         let mut capping = call(asked.clone());
         capping.on_exceed = OnExceed::Cap;
-        let capped = resolve(capping, &server(), &layers).unwrap();
+        let capped = resolve(capping, &system(), &layers).unwrap();
         let fields: Vec<_> = capped.capped().iter().map(|it| it.field.clone()).collect();
-        match resolve(call(asked), &server(), &layers) {
+        match resolve(call(asked), &system(), &layers) {
             Ok(plain) => {
                 prop_assert!(fields.is_empty());
                 prop_assert_eq!(plain.profile(), capped.profile());
@@ -252,19 +290,19 @@ proptest! {
     fn what_was_granted_can_be_asked_for_again(layers in layers(), asked in request()) {
         let mut capping = call(asked);
         capping.on_exceed = OnExceed::Cap;
-        let granted = assess(resolve(capping, &server(), &layers).unwrap());
+        let granted = assess(resolve(capping, &system(), &layers).unwrap());
         let again = as_opinion(granted.profile());
-        let second = assess(resolve(call(again.clone()), &server(), &layers).unwrap());
+        let second = assess(resolve(call(again.clone()), &system(), &layers).unwrap());
         assert_within(second.profile(), &again)?;
         assert_within(granted.profile(), &as_opinion(second.profile()))?;
     }
 
     #[test]
     fn handing_in_more_layers_never_widens(layers in layers(), extra in profile(), place in 1usize..6) {
-        let plain = resolve(call(PartialProfile::default()), &server(), &layers).unwrap().profile();
+        let plain = resolve(call(PartialProfile::default()), &system(), &layers).unwrap().profile();
         let mut more = layers.clone();
         more.push(layer_at(place, extra));
-        let narrowed = resolve(call(PartialProfile::default()), &server(), &more).unwrap().profile();
+        let narrowed = resolve(call(PartialProfile::default()), &system(), &more).unwrap().profile();
         assert_within(&narrowed, &as_opinion(&plain))?;
     }
 }

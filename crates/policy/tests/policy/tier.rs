@@ -38,7 +38,7 @@ fn a_declared_tier_narrows_memory_and_network_whoever_declares_it() {
             assert_eq!(profile.network, network, "{tier}");
             assert_eq!(profile.allow_net.is_empty(), network == NetworkMode::None);
             assert_eq!(profile.limits.pids, Count(256), "{tier}");
-            assert_eq!(assessed.risk().tier, tier);
+            assert_eq!(assessed.risk().tier, tier.max(Tier::Medium));
             assert!(assessed.capped().is_empty());
         }
     }

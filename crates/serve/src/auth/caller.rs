@@ -2,27 +2,90 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use glovebox_model::{Code, Role, Scope, SpaceId, Token};
+use glovebox_model::{Code, ProjectId, Role, Scope, SpaceId, Token, TokenId, TokenName};
 use glovebox_store::Actor;
 
 use super::lookup::unauthenticated;
 use crate::app::App;
 use crate::failure::{Answer, Failure};
+use crate::wire::is_reserved;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     token: Token,
     /// Only this caller's requests lead to it; new secrets are made from it.
     seed: [u8; 32],
+    /// The token in the store that all of this stands on; none for whoever has the state directory.
+    credential: Option<TokenId>,
+    /// Whose questions it answers, for a person at an agent's host.
+    asker: Option<TokenName>,
+    /// The directory of the machine's user that is lent to it.
+    lent: Option<ProjectId>,
 }
 
 impl Caller {
     pub(super) fn new(token: Token, seed: [u8; 32]) -> Self {
-        Self { token, seed }
+        Self {
+            credential: Some(token.token_id.clone()),
+            token,
+            seed,
+            asker: None,
+            lent: None,
+        }
+    }
+
+    /// Somebody on this machine, who needs no token in the store: whoever starts them could make one.
+    pub(super) fn of_machine(token: Token, seed: [u8; 32], lent: Option<ProjectId>) -> Self {
+        Self {
+            token,
+            seed,
+            credential: None,
+            asker: None,
+            lent,
+        }
+    }
+
+    /// The person who sits where this caller's questions are shown. They stand on its token, and end
+    /// with it.
+    pub(super) fn person(&self, token: Token, seed: [u8; 32]) -> Self {
+        Self {
+            asker: Some(self.token.name.clone()),
+            credential: self.credential.clone(),
+            lent: None,
+            token,
+            seed,
+        }
     }
 
     pub(crate) fn token(&self) -> &Token {
         &self.token
+    }
+
+    /// What it is called in records. No token can have the name of a person at a host: it has
+    /// spaces.
+    pub(crate) fn name(&self) -> String {
+        match &self.asker {
+            Some(asker) => format!("a person at {asker}'s host"),
+            None => self.token.name.to_string(),
+        }
+    }
+
+    pub(crate) fn lent(&self) -> Option<&ProjectId> {
+        self.lent.as_ref()
+    }
+
+    /// Whether a workspace of this name is out of its reach: names of Glovebox's own are, but for
+    /// the one that it was lent.
+    pub(crate) fn may_not_name(&self, project: &ProjectId) -> bool {
+        is_reserved(project) && self.lent.as_ref() != Some(project)
+    }
+
+    pub(crate) fn credential(&self) -> Option<&TokenId> {
+        self.credential.as_ref()
+    }
+
+    pub(crate) fn asker(&self) -> Option<&TokenName> {
+        self.asker.as_ref()
     }
 
     /// The only space whose things this caller can name.
@@ -42,15 +105,39 @@ impl Caller {
         }
     }
 
+    /// Whoever may look at what is of the whole server: its admin, and its auditor.
+    pub(crate) fn overseer(&self) -> Answer<()> {
+        let role = matches!(self.token.role, Role::Admin | Role::Auditor);
+        match role && self.token.space_id == SpaceId::local() {
+            true => Ok(()),
+            false => Err(Failure::new(
+                Code::Forbidden,
+                "only an admin or an auditor of the space `local` may see that",
+            )),
+        }
+    }
+
     pub(crate) fn seed(&self) -> &[u8; 32] {
         &self.seed
     }
 
     pub(crate) fn actor(&self) -> Actor {
         Actor {
-            token_id: Some(self.token.token_id.clone()),
-            name: self.token.name.to_string(),
+            token_id: self.credential.clone(),
+            name: self.name(),
         }
+    }
+
+    /// Whether it may answer for people. An agent never does, whatever its token says.
+    pub(crate) fn answers(&self) -> Answer<()> {
+        if self.token.role == Role::Agent {
+            return Err(Failure::new(
+                Code::Forbidden,
+                "an agent's token never answers a request for approval",
+            )
+            .hint("an approver answers it: show them the approval's id"));
+        }
+        self.clone().need(Scope::ApprovalsWrite).map(|_| ())
     }
 
     fn need(self, scope: Scope) -> Answer<Self> {
@@ -70,6 +157,19 @@ fn identity(parts: &Parts) -> Answer<Caller> {
     match parts.extensions.get::<Identity>() {
         Some(Identity(known)) => known.clone(),
         None => Err(unauthenticated()),
+    }
+}
+
+/// A person who may answer.
+#[derive(Debug)]
+pub(crate) struct WritesApprovals(pub(crate) Caller);
+
+impl FromRequestParts<App> for WritesApprovals {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Answer<Self> {
+        let caller = identity(parts)?;
+        caller.answers()?;
+        Ok(Self(caller))
     }
 }
 
@@ -105,10 +205,14 @@ holders! {
     ReadsFiles = FilesRead;
     WritesFiles = FilesWrite;
     ReadsPolicy = PolicyRead;
+    ReadsApprovals = ApprovalsRead;
     ReadsAudit = AuditRead;
     ReadsMetrics = MetricsRead;
     ReadsSettings = SettingsRead;
     WritesSettings = SettingsWrite;
+    ReadsSecrets = SecretsRead;
+    WritesSecrets = SecretsWrite;
     ReadsTokens = TokensRead;
     WritesTokens = TokensWrite;
+    Retrieves = Retrieve;
 }

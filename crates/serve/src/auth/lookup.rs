@@ -20,6 +20,38 @@ use crate::listen::Peer;
 const REMEMBERED_FOR: Duration = Duration::from_millis(500);
 const REMEMBERED: usize = 1024;
 
+/// The token of a request: none, one that is no token at all, or one that may be good.
+pub(crate) struct Given(Option<Option<Secret>>);
+
+/// In front of a token among the protocols of a WebSocket.
+const PROTOCOL: &str = "bearer.";
+
+impl Given {
+    pub(crate) fn by_header(headers: &HeaderMap) -> Self {
+        let mut given = headers.get_all(header::AUTHORIZATION).iter();
+        Self(given.next().map(|first| {
+            let text = first.to_str().ok().filter(|_| given.next().is_none());
+            text.and_then(|text| text.strip_prefix("Bearer "))
+                .and_then(Secret::parse)
+        }))
+    }
+
+    /// A page cannot set headers of a WebSocket, but it can name protocols. Two tokens are none.
+    pub(crate) fn by_header_or_protocol(headers: &HeaderMap) -> Self {
+        let by_header = Self::by_header(headers);
+        let named = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
+        let named = named.filter_map(|value| value.to_str().ok());
+        let mut tokens = named
+            .flat_map(|text| text.split(','))
+            .filter_map(|text| text.trim().strip_prefix(PROTOCOL));
+        match (by_header.0, tokens.next(), tokens.next()) {
+            (given, None, _) => Self(given),
+            (None, Some(token), None) => Self(Some(Secret::parse(token))),
+            (_, Some(_), _) => Self(Some(None)),
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Authenticator {
     key: TokenKey,
@@ -41,22 +73,10 @@ impl Authenticator {
     }
 
     /// The caller, or the one answer that everybody gets who is not one.
-    pub(crate) async fn identify(
-        &self,
-        app: &App,
-        headers: &HeaderMap,
-        peer: Peer,
-    ) -> Answer<Caller> {
-        let mut given = headers.get_all(header::AUTHORIZATION).iter();
-        let Some(first) = given.next() else {
+    pub(crate) async fn identify(&self, app: &App, given: Given, peer: Peer) -> Answer<Caller> {
+        let Some(secret) = given.0 else {
             return Err(unauthenticated());
         };
-        let secret = first
-            .to_str()
-            .ok()
-            .filter(|_| given.next().is_none())
-            .and_then(|text| text.strip_prefix("Bearer "))
-            .and_then(Secret::parse);
         // What is not even shaped like a token guesses nothing, and costs nothing to refuse.
         let Some(secret) = secret else {
             app.metrics().auth_failed();
@@ -75,7 +95,9 @@ impl Authenticator {
 
     /// Whether a token that was good is so still: for streams that stay open.
     pub(crate) async fn is_still_good(&self, app: &App, caller: &Caller) -> bool {
-        let id = caller.token().token_id.clone();
+        let Some(id) = caller.credential().cloned() else {
+            return true;
+        };
         let found = app
             .ask("token", move |dispatcher| dispatcher.store()?.token(&id))
             .await;

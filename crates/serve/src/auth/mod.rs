@@ -4,6 +4,7 @@
 
 mod bootstrap;
 mod caller;
+mod host;
 mod issue;
 mod key;
 mod limiter;
@@ -12,8 +13,9 @@ mod secret;
 
 pub use bootstrap::bootstrap;
 pub(crate) use caller::*;
+pub(crate) use host::{at_host, person_at};
 pub use issue::Issued;
 pub use key::TokenKey;
 pub(crate) use key::random;
-pub(crate) use lookup::Authenticator;
+pub(crate) use lookup::{Authenticator, Given, unauthenticated};
 pub(crate) use secret::Secret;

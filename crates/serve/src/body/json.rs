@@ -145,16 +145,16 @@ fn fingerprint(method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> 
     let kind = headers
         .get(CONTENT_TYPE)
         .map_or(&b""[..], |value| value.as_bytes());
-    let condition = headers
-        .get("if-match")
-        .map_or(&b""[..], |value| value.as_bytes());
+    let named = |name| headers.get(name).map_or(&b""[..], |it| it.as_bytes());
+    let (only, unless) = (named("if-match"), named("if-none-match"));
     let place = uri.path_and_query().map_or("", |it| it.as_str());
     let mut hasher = blake3::Hasher::new();
     for part in [
         method.as_str().as_bytes(),
         place.as_bytes(),
         kind,
-        condition,
+        only,
+        unless,
         body,
     ] {
         hasher.update(&(part.len() as u64).to_le_bytes());

@@ -8,7 +8,7 @@ mod room;
 mod schema;
 mod strict;
 
-pub(crate) use json::{Json, Mutation, Sent};
+pub(crate) use json::{Json, Mutation, Sent, parse};
 pub(crate) use query::Query;
-pub(crate) use read::Limit;
+pub(crate) use read::{Limit, whole};
 pub(crate) use room::Room;

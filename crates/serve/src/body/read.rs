@@ -18,6 +18,8 @@ pub(crate) enum Limit {
     Plain,
     /// 16 MiB: an exec with its inputs.
     Exec,
+    /// 20 MiB: what an exec may be, in the words of another protocol.
+    Message,
     /// 64 MiB: a file.
     File,
 }
@@ -27,6 +29,7 @@ impl Limit {
         match self {
             Self::Plain => 1 << 20,
             Self::Exec => 16 << 20,
+            Self::Message => 20 << 20,
             Self::File => 64 << 20,
         }
     }
@@ -34,12 +37,19 @@ impl Limit {
 
 /// A body, and the room that it takes.
 #[derive(Debug)]
-pub(super) struct Whole {
+pub(crate) struct Whole {
     pub(super) bytes: Bytes,
     pub(super) room: Taken,
 }
 
-pub(super) async fn whole(
+impl Whole {
+    /// The room is given back when the second part is dropped.
+    pub(crate) fn parts(self) -> (Bytes, Taken) {
+        (self.bytes, self.room)
+    }
+}
+
+pub(crate) async fn whole(
     app: &App,
     headers: &HeaderMap,
     mut body: Body,
@@ -95,6 +105,7 @@ fn too_large(limit: Limit) -> Failure {
         ),
     )
     .hint(match limit {
+        Limit::Message => "write large files in parts, and join them in an exec",
         Limit::Plain => "send less: a body of this route needs no more",
         Limit::Exec => {
             "put large inputs into a workspace first, each with \

@@ -269,10 +269,20 @@ fn matches(pattern: &str, text: &str) -> bool {
 
 fn not_one_of(at: &str, allowed: &[Value], value: &Value) -> Checked {
     let words: Vec<&str> = allowed.iter().filter_map(Value::as_str).collect();
-    let named: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    let named: Vec<String> = allowed
+        .iter()
+        .map(|it| match it.as_str() {
+            Some(word) => format!("`{word}`"),
+            None => format!("`{it}`"),
+        })
+        .collect();
+    let why = match named.as_slice() {
+        [only] => format!("must be {only}"),
+        several => format!("must be one of {}", several.join(", ")),
+    };
     Err(Wrong {
         at: at.to_owned(),
-        why: format!("must be one of {}", named.join(", ")),
+        why,
         hint: value
             .as_str()
             .and_then(|given| nearest(given, words.into_iter())),

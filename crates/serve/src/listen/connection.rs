@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderValue, Request, Response, header};
+use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tower::ServiceExt;
 
 use super::guarded::{Guarded, Phase};
+use super::handover::{Handover, Line};
 use super::{HEAD_BYTES, HEAD_LINES};
 use crate::options::Times;
 
@@ -39,15 +40,18 @@ pub(super) async fn serve<S>(
     times: Times,
     mut closing: watch::Receiver<bool>,
 ) where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
+    let handover = Handover::default();
     let phase = Arc::new(Phase::default());
     let io = TokioIo::new(Guarded::new(stream, Arc::clone(&phase), times));
     let service = {
-        let closing = closing.clone();
+        let (phase, closing) = (Arc::clone(&phase), closing.clone());
+        let handover = handover.clone();
         hyper::service::service_fn(move |request: Request<Incoming>| {
             let (phase, closing) = (Arc::clone(&phase), closing.clone());
-            Box::pin(answer(request, peer, router.clone(), phase, closing))
+            let (router, handover) = (router.clone(), handover.clone());
+            Box::pin(answer(request, peer, router, phase, closing, handover))
         })
     };
     let mut connection = hyper::server::conn::http1::Builder::new()
@@ -70,7 +74,20 @@ pub(super) async fn serve<S>(
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
     }
-    linger(connection.into_parts().io.into_inner().into_inner()).await;
+    let parts = connection.into_parts();
+    let guarded = parts.io.into_inner();
+    match handover.take() {
+        // The times between requests do not run: there are none any more.
+        Some(go_on) => {
+            let _answering = phase.answer();
+            let line = Line {
+                wire: Box::new(guarded),
+                early: parts.read_buf,
+            };
+            go_on(line).await;
+        }
+        None => linger(guarded.into_inner()).await,
+    }
 }
 
 async fn answer(
@@ -79,12 +96,18 @@ async fn answer(
     router: Router,
     phase: Arc<Phase>,
     closing: watch::Receiver<bool>,
+    handover: Handover,
 ) -> Result<Response<Body>, Infallible> {
     let answering = phase.answer();
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(peer);
     let mut response = router.oneshot(request).await?;
-    if phase.is_last() || *closing.borrow() {
+    let goes_on = response.extensions_mut().remove::<Handover>();
+    if let Some(goes_on) = goes_on
+        && response.status() == StatusCode::SWITCHING_PROTOCOLS
+    {
+        goes_on.pass(&handover);
+    } else if phase.is_last() || *closing.borrow() {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(header::CONNECTION, close);
     }

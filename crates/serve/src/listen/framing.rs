@@ -14,7 +14,8 @@ enum At {
     Head(Vec<u8>),
     /// So many bytes of a body are to come.
     Body(u64),
-    /// A chunked body: its end is for the parser to find, and nothing may follow it.
+    /// A chunked body: its end is for the parser to find, and nothing may follow it. Or what is
+    /// not HTTP any more, if the other protocol is agreed to.
     Rest,
 }
 
@@ -77,7 +78,7 @@ impl Framing {
 }
 
 fn body_of(head: &[u8]) -> Result<At, Ambiguous> {
-    let (mut length, mut chunked) = (None, false);
+    let (mut length, mut chunked, mut leaves) = (None, false, false);
     for line in head.split(|byte| *byte == b'\n').skip(1) {
         if matches!(line.first(), Some(b' ' | b'\t')) {
             return Err(Ambiguous);
@@ -100,11 +101,15 @@ fn body_of(head: &[u8]) -> Result<At, Ambiguous> {
                 return Err(Ambiguous);
             }
             chunked = true;
+        } else if name.eq_ignore_ascii_case(b"upgrade") && value.eq_ignore_ascii_case(b"websocket")
+        {
+            leaves = true;
         }
     }
     match (length, chunked) {
         (Some(_), true) => Err(Ambiguous),
         (None, true) => Ok(At::Rest),
+        (None | Some(0), false) if leaves => Ok(At::Rest),
         (None | Some(0), false) => Ok(At::Head(Vec::new())),
         (Some(length), false) => Ok(At::Body(length)),
     }

@@ -5,12 +5,14 @@ mod accept;
 mod connection;
 mod framing;
 mod guarded;
+mod handover;
 mod tcp;
 mod tls;
 mod unix;
 
 pub(crate) use accept::{Hall, Listener};
 pub(crate) use connection::Peer;
+pub(crate) use handover::{Handover, Line, Wire};
 pub(crate) use tcp::bind as bind_tcp;
 pub(crate) use tls::acceptor;
 pub(crate) use unix::bind as bind_unix;

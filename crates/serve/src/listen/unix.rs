@@ -21,6 +21,10 @@ impl Drop for SocketFile {
 
 /// A socket file that nobody listens on is left over from a server that was killed, and replaced;
 /// anything else that stands there is not ours to remove.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "asks whether a socket of its own name still has a listener"
+)]
 pub(crate) fn bind(path: &Path) -> Result<(UnixListener, SocketFile)> {
     let refuse = |why: &str| {
         let message = format!("cannot listen on the socket `{}`: {why}", path.display());

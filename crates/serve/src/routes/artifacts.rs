@@ -2,11 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use glovebox_model::{Artifact, Code, Exec, ExecId};
 use glovebox_workspace::{Manifest, RelPath};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -123,17 +123,21 @@ pub(super) async fn file(app: &App, caller: &Caller, id: &str, path: &str) -> An
     download(file, path)
 }
 
-/// As a file to keep, which no browser shows as a page of ours.
 pub(super) fn download(file: std::fs::File, path: &str) -> Answer<Response> {
     let (body, length) = file_body(file, 0, None)?;
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
-    let disposition = format!("attachment; filename*=UTF-8''{name}");
     let mut response = Response::new(body);
     let headers = response.headers_mut();
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    attachment(headers, path.rsplit('/').next().unwrap_or(path).as_bytes());
+    Ok(response)
+}
+
+/// As a file to keep, which no browser shows as a page of ours.
+pub(super) fn attachment(headers: &mut HeaderMap, name: &[u8]) {
+    let name = percent_encode(name, NON_ALPHANUMERIC);
+    let disposition = format!("attachment; filename*=UTF-8''{name}");
     let bytes = HeaderValue::from_static("application/octet-stream");
     headers.insert(header::CONTENT_TYPE, bytes);
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     if let Ok(disposition) = HeaderValue::from_str(&disposition) {
         headers.insert(header::CONTENT_DISPOSITION, disposition);
     }
@@ -141,5 +145,4 @@ pub(super) fn download(file: std::fs::File, path: &str) -> Answer<Response> {
     headers.insert(header::CONTENT_SECURITY_POLICY, sandbox);
     let same_origin = HeaderValue::from_static("same-origin");
     headers.insert("cross-origin-resource-policy", same_origin);
-    Ok(response)
 }

@@ -10,8 +10,8 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::StreamExt;
-use glovebox_model::{ExecId, ReceiptRef, SpaceId};
-use glovebox_store::{Entry, EntryFilter, Expectations, ExportFormat, Kind};
+use glovebox_model::{ExecId, Mode, ReceiptRef, SpaceId};
+use glovebox_store::{Entry, EntryFilter, Expectations, ExportFormat, Kind, Retention};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,8 +21,8 @@ use crate::app::App;
 use crate::auth::ReadsAudit;
 use crate::body::Query;
 use crate::failure::{Answer, Failure};
-use crate::readers::Reader;
-use crate::wire::{Id, Page};
+use crate::places::Place;
+use crate::wire::{Id, Page, Tags};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -34,6 +34,18 @@ pub(super) struct Filter {
     kind: Option<Kind>,
     #[param(inline)]
     tag: Option<Id>,
+    /// Further ones: an entry has all of them.
+    #[param(inline)]
+    tags: Option<Tags>,
+    /// An entry has none of them.
+    #[param(inline)]
+    without: Option<Tags>,
+    /// About execs of this mode.
+    #[param(value_type = Option<String>, pattern = "^(?:run|simulate|transactional|mock)$")]
+    mode: Option<Mode>,
+    /// So old: of the last 24 hours, 7 days, 30 days, or older.
+    #[param(value_type = Option<String>, pattern = "^(?:hot|warm|cold|archived)$")]
+    tier: Option<Retention>,
     /// From this time on.
     #[param(value_type = Option<String>, format = DateTime)]
     since: Option<Timestamp>,
@@ -62,6 +74,43 @@ pub(super) struct Filter {
     cursor: Option<String>,
 }
 
+impl Filter {
+    fn entries(self, now: Timestamp) -> EntryFilter {
+        let text = |id: Option<Id>| id.map(|id| id.0);
+        let tags = self.tag.map(|tag| tag.0).into_iter();
+        let mut filter = EntryFilter {
+            exec_id: self.exec_id,
+            kind: self.kind,
+            tags: tags.chain(each(self.tags)).collect(),
+            without: each(self.without),
+            since: self.since,
+            until: self.until,
+            user_id: text(self.user_id),
+            conversation_id: text(self.conversation_id),
+            turn_id: text(self.turn_id),
+            task_id: text(self.task_id),
+            workflow_id: text(self.workflow_id),
+            agent_id: text(self.agent_id),
+            session_id: text(self.session_id),
+            limit: self.limit.unwrap_or(0),
+            cursor: self.cursor,
+        };
+        if let Some(mode) = self.mode {
+            filter = filter.of_mode(mode);
+        }
+        match self.tier {
+            Some(tier) => filter.of_tier(tier, now),
+            None => filter,
+        }
+    }
+}
+
+fn each(tags: Option<Tags>) -> Vec<String> {
+    let tags = tags.map(|tags| tags.0).unwrap_or_default();
+    let tags = tags.split(',').filter(|tag| !tag.is_empty());
+    tags.map(str::to_owned).collect()
+}
+
 /// One entry. It never holds arguments, output or values of the environment.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct LedgerEntry {
@@ -78,11 +127,15 @@ pub(super) struct LedgerEntry {
     body: Value,
     prev_hash: String,
     hash: String,
+    /// How old it is now: `hot`, `warm`, `cold` or `archived`. Not a part of the entry.
+    #[schema(value_type = String)]
+    retention_tier: Retention,
 }
 
-impl From<Entry> for LedgerEntry {
-    fn from(entry: Entry) -> Self {
+impl LedgerEntry {
+    pub(super) fn new(entry: Entry, now: Timestamp) -> Self {
         Self {
+            retention_tier: Retention::at(entry.at, now),
             space_id: entry.space_id,
             seq: entry.seq,
             at: entry.at,
@@ -98,6 +151,9 @@ impl From<Entry> for LedgerEntry {
 }
 
 /// Query the ledger
+///
+/// Entries that match everything that is given. A page looks at so many entries and no more, so one
+/// with few items, or none, may have a `next`.
 #[utoipa::path(
     get, path = "/v1/audit", operation_id = "query_audit", tag = "audit",
     params(Filter),
@@ -109,27 +165,13 @@ pub(super) async fn query(
     Query(filter): Query<Filter>,
 ) -> Answer<Json<Page<LedgerEntry>>> {
     let space = caller.space().clone();
-    let text = |id: Option<Id>| id.map(|id| id.0);
-    let filter = EntryFilter {
-        exec_id: filter.exec_id,
-        kind: filter.kind,
-        tags: filter.tag.into_iter().map(|tag| tag.0).collect(),
-        since: filter.since,
-        until: filter.until,
-        user_id: text(filter.user_id),
-        conversation_id: text(filter.conversation_id),
-        turn_id: text(filter.turn_id),
-        task_id: text(filter.task_id),
-        workflow_id: text(filter.workflow_id),
-        agent_id: text(filter.agent_id),
-        session_id: text(filter.session_id),
-        limit: filter.limit.unwrap_or(0),
-        cursor: filter.cursor,
-    };
+    let now = Timestamp::now();
+    let filter = filter.entries(now);
     let page = app.ask("query", move |dispatcher| {
         dispatcher.store()?.query(&space, &filter)
     });
-    Ok(Json(Page::of(page.await?, LedgerEntry::from)))
+    let entry = |entry| LedgerEntry::new(entry, now);
+    Ok(Json(Page::of(page.await?, entry)))
 }
 
 /// Whether the ledger is as it was written.
@@ -247,7 +289,7 @@ pub(super) async fn export(
 struct Exporting {
     app: App,
     export: glovebox_store::Export,
-    reader: Reader,
+    reader: Place,
 }
 
 impl Exporting {

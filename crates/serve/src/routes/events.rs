@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use glovebox_engine::{Event, EventPage, Progress, What};
-use glovebox_model::Exec;
+use glovebox_model::{Deed, Effect, Exec};
 use glovebox_workspace::Stream;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -29,6 +29,8 @@ use crate::failure::{Answer, Failure};
 const AT_ONCE: usize = 16;
 /// A page that has passed this is passed on.
 const PAGE_BYTES: usize = 256 << 10;
+/// About what an event without output takes.
+const SMALL_BYTES: usize = 200;
 /// Pages that wait for a client that reads slowly; the rest stays on disk.
 const AHEAD: usize = 1;
 /// How often the store is asked about an exec that another server runs.
@@ -57,7 +59,7 @@ pub(super) struct StreamedEvent {
     event: EventName,
     /// JSON. `state`: `seq`, `at`, `status`, `queue_position` while it waits, and at the end
     /// `exit_code`, `signal`, `limit_hit` and `receipt`. `output`: `seq`, `at`, `stream`, and
-    /// `text`, `base64` or `truncated`.
+    /// `text`, `base64` or `truncated`. `effect`: `seq`, `at` and `effect`, without differences.
     data: String,
 }
 
@@ -67,12 +69,13 @@ pub(super) struct StreamedEvent {
 enum EventName {
     State,
     Output,
+    Effect,
 }
 
 /// Follow an exec
 ///
-/// Server-sent events with numbers from 1 and without gaps: `state` and `output`. The last one is
-/// the final state, exactly once, with `exit_code`, `signal`, `limit_hit` and `receipt`. Output is
+/// Server-sent events with numbers from 1 and without gaps: `state`, `output` and, of a simulation,
+/// `effect`; `GET /v1/execs/{id}/ws` is the same as a WebSocket. The last one is the final state, exactly once, with `exit_code`, `signal`, `limit_hit` and `receipt`. Output is
 /// `text`, or `base64` where a piece is not UTF-8 by itself. The same events can be read again
 /// until 24 hours after the end, also from another server.
 #[utoipa::path(
@@ -108,25 +111,79 @@ pub(super) async fn follow(
     let live = app.dispatcher().watch(caller.space(), &exec.exec_id);
     // The first page before the answer begins: its failure can still be an answer.
     let page = read(&app, &exec, after).await?;
-    let (send, receive) = mpsc::channel(AHEAD);
-    let teller = Teller {
-        app,
-        caller,
-        exec,
-        after,
-        live,
-        send,
-        spoke: Instant::now(),
-    };
-    tokio::spawn(teller.tell(page));
+    let receive = begin(app, caller, exec, live, page);
     let pieces = futures_util::stream::unfold(receive, |mut receive| async {
-        let piece: Bytes = receive.recv().await?;
+        let piece = receive.recv().await?.as_sse();
         Some((Ok::<_, std::convert::Infallible>(piece), receive))
     });
     let mut response = Response::new(Body::from_stream(pieces));
     let kind = HeaderValue::from_static("text/event-stream");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     Ok(response)
+}
+
+/// Tells everything from the first page on, until its end.
+fn begin(
+    app: App,
+    caller: Caller,
+    exec: Exec,
+    live: Option<watch::Receiver<Progress>>,
+    page: Page,
+) -> mpsc::Receiver<Piece> {
+    let (send, receive) = mpsc::channel(AHEAD);
+    let teller = Teller {
+        app,
+        caller,
+        exec,
+        after: page.after,
+        live,
+        send,
+        spoke: Instant::now(),
+    };
+    tokio::spawn(teller.tell(page));
+    receive
+}
+
+/// As `follow`, for whoever sends the pieces on in another form.
+pub(super) async fn pieces(
+    app: App,
+    caller: Caller,
+    id: &str,
+    from: &From,
+) -> Answer<mpsc::Receiver<Piece>> {
+    let exec = find(&app, caller.space(), id).await?;
+    let live = app.dispatcher().watch(caller.space(), &exec.exec_id);
+    let page = read(&app, &exec, from.after.unwrap_or(0)).await?;
+    Ok(begin(app, caller, exec, live, page))
+}
+
+/// What is passed on at once.
+#[derive(Debug)]
+pub(super) enum Piece {
+    Events(Vec<Told>),
+    /// Nothing happened for a while.
+    Quiet,
+}
+
+/// One event as it is told.
+#[derive(Debug)]
+pub(super) struct Told {
+    seq: u64,
+    pub(super) name: &'static str,
+    pub(super) data: Value,
+}
+
+impl Piece {
+    fn as_sse(&self) -> Bytes {
+        let Self::Events(events) = self else {
+            return Bytes::from_static(b": still here\n\n");
+        };
+        let mut text = String::new();
+        for Told { seq, name, data } in events {
+            text.push_str(&format!("id: {seq}\nevent: {name}\ndata: {data}\n\n"));
+        }
+        Bytes::from(text)
+    }
 }
 
 fn last_event_id(headers: &HeaderMap) -> Answer<u64> {
@@ -148,7 +205,9 @@ fn last_event_id(headers: &HeaderMap) -> Answer<u64> {
 
 /// Events as they are sent.
 struct Page {
-    text: String,
+    events: Vec<Told>,
+    /// Of these, as far as it is known without writing them.
+    bytes: usize,
     /// The number of the last.
     after: u64,
     /// Whether there may be more already.
@@ -163,12 +222,13 @@ async fn read(app: &App, exec: &Exec, after: u64) -> Answer<Page> {
         // The record first, so that what it says about the end is true of the events that follow.
         let exec = dispatcher.find(&space, id.as_str())?;
         let mut page = Page {
-            text: String::new(),
+            events: Vec::new(),
+            bytes: 0,
             after,
             more: true,
             complete: false,
         };
-        while page.more && page.text.len() < PAGE_BYTES {
+        while page.more && page.bytes < PAGE_BYTES {
             let read = dispatcher.events(&exec, page.after, AT_ONCE)?;
             page.add(&read, &exec);
         }
@@ -181,16 +241,22 @@ impl Page {
     /// As many as there is room for; the others are read again.
     fn add(&mut self, read: &EventPage, exec: &Exec) {
         for (index, event) in read.events.iter().enumerate() {
-            if self.text.len() >= PAGE_BYTES {
+            if self.bytes >= PAGE_BYTES {
                 return;
             }
             self.after = event.seq;
             let last = read.complete && index + 1 == read.events.len();
             let (name, data) = told(event, last.then_some(exec));
-            self.text.push_str(&format!(
-                "id: {}\nevent: {name}\ndata: {data}\n\n",
-                event.seq
-            ));
+            self.bytes += match &event.what {
+                What::Output { bytes, .. } => bytes.len(),
+                What::Effect(_) => data.to_string().len(),
+                What::State { .. } | What::Truncated { .. } => SMALL_BYTES,
+            };
+            self.events.push(Told {
+                seq: event.seq,
+                name,
+                data,
+            });
         }
         self.complete = read.complete;
         self.more = !read.complete && read.events.len() >= AT_ONCE;
@@ -203,7 +269,7 @@ struct Teller {
     exec: Exec,
     after: u64,
     live: Option<watch::Receiver<Progress>>,
-    send: mpsc::Sender<Bytes>,
+    send: mpsc::Sender<Piece>,
     /// When something was last sent.
     spoke: Instant,
 }
@@ -215,8 +281,8 @@ impl Teller {
         let mut checked = Instant::now();
         loop {
             self.after = page.after;
-            let text = Bytes::from(page.text);
-            if !(text.is_empty() || self.say(text).await) || page.complete {
+            let events = page.events;
+            if !(events.is_empty() || self.say(Piece::Events(events)).await) || page.complete {
                 return;
             }
             if !page.more && !self.wait(times.keep_alive, checked + times.recheck).await {
@@ -239,9 +305,9 @@ impl Teller {
         }
     }
 
-    async fn say(&mut self, text: Bytes) -> bool {
+    async fn say(&mut self, piece: Piece) -> bool {
         self.spoke = Instant::now();
-        self.send.send(text).await.is_ok()
+        self.send.send(piece).await.is_ok()
     }
 
     /// Until there may be something new. False when the client is gone, or the server closes with
@@ -266,7 +332,7 @@ impl Teller {
             }
             () = tokio::time::sleep_until(look) => {}
             () = tokio::time::sleep_until(quiet) => {
-                return self.say(Bytes::from_static(b": still here\n\n")).await;
+                return self.say(Piece::Quiet).await;
             }
             () = self.send.closed() => return false,
         }
@@ -301,6 +367,10 @@ fn told(event: &Event, end: Option<&Exec>) -> (&'static str, Value) {
             }
             ("output", data)
         }
+        What::Effect(effect) => {
+            let effect = effect.as_deref().map(without_contents);
+            ("effect", json!({"seq": seq, "at": at, "effect": effect}))
+        }
         What::Truncated { stream } => {
             let stream = name(*stream);
             (
@@ -309,6 +379,15 @@ fn told(event: &Event, end: Option<&Exec>) -> (&'static str, Value) {
             )
         }
     }
+}
+
+/// Who follows an exec need not be somebody who may read files.
+fn without_contents(effect: &Effect) -> Effect {
+    let mut effect = effect.clone();
+    if let Deed::FilesystemWrite(write) = &mut effect.deed {
+        write.diff = None;
+    }
+    effect
 }
 
 fn name(stream: Stream) -> &'static str {

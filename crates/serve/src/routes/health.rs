@@ -6,8 +6,8 @@ use axum::Json;
 use axum::extract::State;
 use glovebox_engine::Submission;
 use glovebox_model::{
-    ByteString, Call, Code, Correlation, Evidence, Exec, Mode, OnExceed, PartialLimits,
-    PartialProfile, Program, Scope, Status, WorkspaceRef,
+    BackendName, ByteString, Call, Code, Correlation, Evidence, Exec, Lifetime, Mode, OnExceed,
+    PartialLimits, PartialProfile, Permit, Placement, Program, Scope, Status, WorkspaceRef, Writes,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -69,7 +69,8 @@ pub(super) async fn ready(State(app): State<App>) -> Answer<Json<Alive>> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Asked {
-    /// Also run something trivial; needs `execs:write`.
+    /// Also run something trivial, in a container where the configuration speaks of them; needs
+    /// `execs:write`.
     #[param(default = false)]
     probe: Option<bool>,
 }
@@ -78,10 +79,12 @@ pub(super) struct Asked {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct SandboxHealth {
     status: SandboxStatus,
+    /// The backend of a call that wishes for none: `native` or `docker`.
     runtime_mode: &'static str,
     /// A path of the host: for an admin alone.
     workspace_root_native: Option<String>,
     workspace_writable: bool,
+    /// As `workspace_root_native`; these three only where the configuration speaks of containers.
     docker_cli_path: Option<String>,
     docker_version: Option<String>,
     docker_context: Option<String>,
@@ -126,19 +129,33 @@ pub(super) async fn sandbox(
     let health = app
         .ask("health", |dispatcher| Ok(dispatcher.health()))
         .await?;
+    let engine = app
+        .care("health", |dispatcher| Ok(dispatcher.container_engine()))
+        .await?;
     let load = app.dispatcher().load();
     let probed = match wants_probe {
-        true => Some(probe(&app, &caller).await),
+        true => {
+            let backend = engine.as_ref().map(|_| BackendName::Docker);
+            Some(probe(&app, &caller, backend).await)
+        }
         false => None,
     };
     let probe_error = match &probed {
         Some(Err(failure)) => Some(failure.0.message.clone()),
-        Some(Ok(exec)) if exec.status != Status::Succeeded => {
-            Some(format!("it ended as `{}`", exec.status))
-        }
+        Some(Ok(Some(exec))) if exec.status != Status::Succeeded => Some(match &exec.error {
+            Some(error) => error.message.clone(),
+            None => format!("it ended as `{}`", exec.status),
+        }),
         _ => None,
     };
-    let well = health.store.is_ok() && health.writable && probe_error.is_none();
+    // Where people must agree first, nothing is tried and nothing is said.
+    let was_probed = !matches!(probed, None | Some(Ok(None)));
+    let contained = engine.as_ref().is_none_or(|it| it.error.is_none());
+    let well = health.store.is_ok()
+        && health.writable
+        && health.startable
+        && contained
+        && probe_error.is_none();
     let operator = caller.operator().is_ok();
     let root = app.dispatcher().state().path().display().to_string();
     Ok(Json(SandboxHealth {
@@ -147,19 +164,25 @@ pub(super) async fn sandbox(
         } else {
             SandboxStatus::Degraded
         },
-        runtime_mode: "native",
+        runtime_mode: match &engine {
+            Some(engine) if engine.is_usual => "docker",
+            _ => "native",
+        },
         workspace_root_native: operator.then_some(root),
         workspace_writable: health.writable,
-        docker_cli_path: None,
-        docker_version: None,
-        docker_context: None,
+        docker_cli_path: engine
+            .as_ref()
+            .filter(|_| operator)
+            .map(|it| it.cli.clone()),
+        docker_version: engine.as_ref().and_then(|it| it.version.clone()),
+        docker_context: engine.as_ref().and_then(|it| it.context.clone()),
         store: health.store.is_ok(),
         running: operator.then_some(load.running),
         queued: operator.then_some(load.queued),
         max_concurrent_execs: load.limit,
         guarantees: nameless(health.guarantees, operator),
-        probe_run: probed.is_some(),
-        probe_ok: probed.map(|_| probe_error.is_none()),
+        probe_run: was_probed,
+        probe_ok: was_probed.then_some(probe_error.is_none()),
         probe_error,
     }))
 }
@@ -177,12 +200,14 @@ fn nameless(guarantees: Vec<Evidence>, operator: bool) -> Vec<Evidence> {
     guarantees.into_iter().map(hide).collect()
 }
 
-async fn probe(app: &App, caller: &Caller) -> Answer<Exec> {
+/// `None` where people would be asked first: nobody is bothered for a probe.
+async fn probe(app: &App, caller: &Caller, backend: Option<BackendName>) -> Answer<Option<Exec>> {
     let word = |text: &str| ByteString::try_from(text).unwrap_or_default();
     let mut ids = Correlation::of_space(caller.space().clone());
     ids.user_id.clone_from(&caller.token().user_id);
     ids.agent_id.clone_from(&caller.token().agent_id);
     let call = Call {
+        placement: Placement::Scope(Lifetime::Exec),
         ids,
         client_id: None,
         workspace: WorkspaceRef::Scratch,
@@ -195,22 +220,38 @@ async fn probe(app: &App, caller: &Caller) -> Answer<Exec> {
         inputs: Vec::new(),
         mode: Mode::Run,
         on_exceed: OnExceed::Cap,
+        mounts: Vec::new(),
+        secrets: Vec::new(),
+        justification: None,
+        writes: Writes::Direct,
+        simulation: None,
+        over: None,
+        preview: None,
+        skill: None,
         overrides: PartialProfile {
             limits: PartialLimits {
                 wall_ms: Some(glovebox_model::Millis(5000)),
                 ..PartialLimits::default()
             },
+            backend,
             ..PartialProfile::default()
         },
     };
+    let asked = call.clone();
+    let explained = app.ask("explain", move |dispatcher| Ok(dispatcher.explain(asked)));
+    if explained.await?.permit == Some(Permit::Ask) {
+        return Ok(None);
+    }
     let submission = Submission {
         call,
         stdin: None,
         objection: None,
         key: None,
+        by: "glovebox".to_owned(),
     };
     let submitted = app
         .submit(move |dispatcher| dispatcher.submit(submission))
         .await?;
-    settle(app, caller.space(), &submitted.exec.exec_id, PROBE).await
+    let settled = settle(app, caller.space(), &submitted.exec.exec_id, PROBE).await;
+    settled.map(Some)
 }

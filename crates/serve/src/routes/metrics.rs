@@ -22,6 +22,11 @@ pub(super) async fn metrics(
     let load = app.dispatcher().load();
     app.metrics()
         .load(load.running, load.queued, u64::from(load.limit));
+    let stock = app.ask("stock", |dispatcher| {
+        Ok((dispatcher.pool_stats(), dispatcher.own_sandboxes()))
+    });
+    let (pool, kept) = stock.await?;
+    app.metrics().stock(&pool, &kept);
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(CONTENT_TYPE, kind)], app.metrics().text()))
 }

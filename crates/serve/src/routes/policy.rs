@@ -2,7 +2,7 @@
 
 use axum::Json as Answered;
 use axum::extract::State;
-use glovebox_model::{Capped, Code, Risk, RuleRef};
+use glovebox_model::{Capped, Code, Permit, Reason, Risk, RuleRef, Upgrade};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -26,12 +26,115 @@ pub(super) struct Explanation {
     risk: Option<Risk>,
     fields: Vec<Decided>,
     capped: Vec<Capped>,
+    /// What the rules and the approval mode say, where the call fits the layers at all.
+    permit: Option<Permit>,
+    reasons: Vec<Reason>,
+    upgrades: Vec<Upgrade>,
+    /// The workspace is kept as it is before this runs.
+    snapshot_before: bool,
+    tools: Option<Tools>,
+    elevated: Option<Elevated>,
+    /// Each thing that would change the decision, the nearest first.
+    fix_it: Vec<String>,
+}
+
+/// Which tools exist, and the keys of the configuration that say so.
+#[derive(Debug, Serialize, ToSchema)]
+struct Tools {
+    allow: Vec<String>,
+    deny: Vec<String>,
+    sources: Vec<ListSource>,
+    /// About the tool through which the call came.
+    answer: ToolAnswer,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct ListSource {
+    source: ToolSource,
+    key: String,
+}
+
+/// Where a list of tools was written.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum ToolSource {
+    Default,
+    Global,
+    Agent,
+}
+
+/// Whether a tool exists, and what says so.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ToolAnswer {
+    tool: String,
+    allowed: bool,
+    source: ToolSource,
+    key: String,
+    /// The entry of the list that decides, if one does.
+    entry: Option<String>,
+    rule: Option<RuleRef>,
+    /// What would change it.
+    fix: String,
+}
+
+impl From<glovebox_policy::ToolSource> for ToolSource {
+    fn from(source: glovebox_policy::ToolSource) -> Self {
+        match source {
+            glovebox_policy::ToolSource::Default => Self::Default,
+            glovebox_policy::ToolSource::Global => Self::Global,
+            glovebox_policy::ToolSource::Agent => Self::Agent,
+        }
+    }
+}
+
+impl From<glovebox_policy::ToolsExplained> for Tools {
+    fn from(it: glovebox_policy::ToolsExplained) -> Self {
+        let source = |it: glovebox_policy::ListSource| ListSource {
+            source: it.source.into(),
+            key: it.key,
+        };
+        Self {
+            allow: it.allow,
+            deny: it.deny,
+            sources: it.sources.into_iter().map(source).collect(),
+            answer: it.answer.into(),
+        }
+    }
+}
+
+impl From<glovebox_policy::ToolAnswer> for ToolAnswer {
+    fn from(it: glovebox_policy::ToolAnswer) -> Self {
+        Self {
+            tool: it.tool,
+            allowed: it.allowed,
+            source: it.source.into(),
+            key: it.key,
+            entry: it.entry,
+            rule: it.rule,
+            fix: it.fix,
+        }
+    }
+}
+
+/// Whether running without a sandbox may be asked for.
+#[derive(Debug, Serialize, ToSchema)]
+struct Elevated {
+    enabled: bool,
+    failures: Vec<Gate>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct Gate {
+    gate: String,
+    key: String,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum Decision {
     Allow,
+    /// A person decides.
+    Ask,
     Deny,
 }
 
@@ -52,6 +155,7 @@ impl From<glovebox_policy::Explanation> for Explanation {
         Self {
             decision: match explanation.decision {
                 glovebox_policy::Decision::Allow => Decision::Allow,
+                glovebox_policy::Decision::Ask => Decision::Ask,
                 glovebox_policy::Decision::Deny => Decision::Deny,
             },
             code: explanation.code,
@@ -72,6 +176,23 @@ impl From<glovebox_policy::Explanation> for Explanation {
                 })
                 .collect(),
             capped: explanation.capped,
+            permit: explanation.permit,
+            reasons: explanation.reasons,
+            upgrades: explanation.upgrades,
+            snapshot_before: explanation.snapshot_before,
+            tools: explanation.tools.map(Tools::from),
+            elevated: explanation.elevated.map(|it| Elevated {
+                enabled: it.enabled,
+                failures: it
+                    .failures
+                    .into_iter()
+                    .map(|it| Gate {
+                        gate: it.gate,
+                        key: it.key,
+                    })
+                    .collect(),
+            }),
+            fix_it: explanation.fix_it,
         }
     }
 }

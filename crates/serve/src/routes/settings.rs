@@ -188,13 +188,14 @@ pub(super) async fn patch(
     let (by, work_app) = (caller.actor(), app.clone());
     let work = async move {
         let changed = work_app.ask("settings", move |dispatcher| {
-            let (_, known) = dispatcher.store()?.settings()?;
-            if !expected.fits(known) {
+            let changed = dispatcher.change_settings(&by, move |settings, known| {
+                if expected.fits(known) {
+                    return merge(&settings, patch);
+                }
                 let message = format!("the settings are at version {known}");
-                return Err(Error::new(Code::Conflict, Stage::Parse, message)
-                    .hint("get them again, and decide again"));
-            }
-            let changed = dispatcher.change_settings(&by, |settings| merge(&settings, patch))?;
+                Err(Error::new(Code::Conflict, Stage::Parse, message)
+                    .hint("get them again, and decide again"))
+            })?;
             Ok((changed, dispatcher.ceiling()))
         });
         let ((settings, version), ceiling) = changed.await?;

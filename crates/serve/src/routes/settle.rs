@@ -32,31 +32,28 @@ pub(super) async fn settle(
 ) -> Answer<Exec> {
     let deadline = Instant::now() + most;
     loop {
+        let mut live = app.dispatcher().attend(space, id);
+        if let Some(live) = &mut live {
+            tokio::select! {
+                () = live.end() => {}
+                () = sleep_until(deadline) => {}
+            }
+            if let Some(record) = live.record() {
+                return Ok(record.clone());
+            }
+        }
         // Before the look at the record: an end in between is not missed.
-        let live = app.dispatcher().watch(space, id);
+        let is_left = app.dispatcher().is_closed() && app.dispatcher().watch(space, id).is_none();
         let exec = find(app, space, id.as_str()).await?;
-        if exec.status.is_final() || Instant::now() >= deadline {
+        if exec.status.is_final() || Instant::now() >= deadline || is_left {
             return Ok(exec);
         }
-        match live {
-            Some(mut live) if !live.borrow().ended => {
-                tokio::select! {
-                    _ = live.wait_for(|progress| progress.ended) => {}
-                    () = sleep_until(deadline) => {}
-                }
-            }
-            // Its row is being closed, or it is another server's.
-            Some(_) | None => {
-                let pause = if live.is_some() {
-                    Duration::from_millis(2)
-                } else {
-                    LOOK
-                };
-                sleep_until(deadline.min(Instant::now() + pause)).await;
-            }
-        }
-        if app.dispatcher().is_closed() && app.dispatcher().watch(space, id).is_none() {
-            return find(app, space, id.as_str()).await;
-        }
+        let pause = match live {
+            // Its row is being closed.
+            Some(_) => Duration::from_millis(2),
+            // It is another server's.
+            None => LOOK,
+        };
+        sleep_until(deadline.min(Instant::now() + pause)).await;
     }
 }

@@ -1,18 +1,21 @@
 //! Taking an exec on.
 
+use std::sync::Arc;
+
 use axum::Json as Answered;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use glovebox_engine::Submission;
-use glovebox_model::{Code, Exec, Status};
+use glovebox_engine::{Dispatcher, Submission, Submitted};
+use glovebox_model::{Code, Error, Exec, Placement, ProjectId, Result, Stage, Status};
 use glovebox_store::RequestKey;
 
 use super::settle::settle;
+use super::viewer::Viewer;
 use crate::app::App;
 use crate::auth::{Caller, WritesExecs};
 use crate::body::{Json, Mutation};
-use crate::failure::{Answer, Failure};
+use crate::failure::{Answer, Failure, clash};
 use crate::once::{replayed, request_key};
 use crate::wire::ExecRequest;
 
@@ -44,6 +47,10 @@ pub(super) struct Taken {
 }
 
 impl Taken {
+    pub(super) fn exec(&self) -> &Exec {
+        &self.exec
+    }
+
     pub(super) fn answer<T: serde::Serialize>(self, shape: impl FnOnce(Exec) -> T) -> Response {
         let status = match self.exec.status.is_final() {
             true => StatusCode::OK,
@@ -63,18 +70,42 @@ pub(super) async fn take_on(
     request: Json<ExecRequest>,
 ) -> Answer<Taken> {
     let Json { value, mutation } = request;
-    let wait = value.wait;
+    let (wait, is_task) = (value.wait, value.sandbox_config.is_some());
     let key = key(caller, &mutation, value.request_id.clone());
     let order = value.order(caller)?;
+    let is_lent = order.project.is_some() && order.project.as_ref() == caller.lent();
+    let (viewer, project) = (Viewer::of(caller), order.project);
     let submission = Submission {
         call: order.call,
         stdin: order.stdin,
         objection: order.objection,
         key,
+        by: caller.token().name.to_string(),
     };
-    let submitted = app
-        .submit(move |dispatcher| dispatcher.submit(submission))
-        .await?;
+    // What is wrong with these is no matter of their form.
+    let may_clash = is_task
+        || !submission.call.secrets.is_empty()
+        || submission.call.simulation.is_some()
+        || is_lent;
+    let taken = send(app, caller, wait, move |dispatcher| {
+        may_enter(dispatcher, &viewer, &submission, project.as_ref())?;
+        let submitted = dispatcher.submit(submission);
+        submitted.map_err(|error| match may_clash {
+            true => clash(error),
+            false => error,
+        })
+    });
+    taken.await
+}
+
+/// Takes on what `submit` makes, and waits for its end if it is wished for.
+pub(super) async fn send(
+    app: &App,
+    caller: &Caller,
+    wait: bool,
+    submit: impl FnOnce(&Arc<Dispatcher>) -> Result<Submitted> + Send + 'static,
+) -> Answer<Taken> {
+    let submitted = app.submit(submit).await?;
     let mut exec = submitted.exec;
     if wait && !exec.status.is_final() {
         exec = settle(app, caller.space(), &exec.exec_id, app.times().wait).await?;
@@ -88,15 +119,46 @@ pub(super) async fn take_on(
     }
 }
 
+/// A sandbox that is named is there for the caller, and works on the workspace that is named.
+pub(super) fn may_enter(
+    dispatcher: &Dispatcher,
+    viewer: &Viewer,
+    submission: &Submission,
+    project: Option<&ProjectId>,
+) -> Result<()> {
+    let Placement::Named(name) = &submission.call.placement else {
+        return Ok(());
+    };
+    // Who asks again gets the first answer, also when the sandbox is gone.
+    if let Some(key) = &submission.key
+        && dispatcher.store()?.replay(viewer.space(), key)?.is_some()
+    {
+        return Ok(());
+    }
+    let row = viewer.find(dispatcher, name)?;
+    match project.filter(|project| **project != row.project_id) {
+        None => Ok(()),
+        Some(project) => Err(Error::new(
+            Code::Conflict,
+            Stage::Parse,
+            format!(
+                "the sandbox works on `{}`, not on `{project}`",
+                row.project_id
+            ),
+        )
+        .hint("leave out `project_id`, or `sandbox`")),
+    }
+}
+
 /// A refusal is an error for the client, and a record that can be read under the id in it.
 fn denied(exec: Exec) -> Failure {
     let id = exec.exec_id;
     match exec.error {
         Some(error) => Failure::from(error.of_exec(id)),
         None => Failure::from(
-            glovebox_model::Error::new(
+            Error::new(
                 Code::PolicyDenied,
-                glovebox_model::Stage::Resolve,
+                Stage::Resolve,
                 "policy does not allow it",
             )
             .of_exec(id),
@@ -105,7 +167,11 @@ fn denied(exec: Exec) -> Failure {
 }
 
 /// The body's `request_id` is another name of the header, which counts when both are there.
-fn key(caller: &Caller, mutation: &Mutation, request_id: Option<String>) -> Option<RequestKey> {
+pub(super) fn key(
+    caller: &Caller,
+    mutation: &Mutation,
+    request_id: Option<String>,
+) -> Option<RequestKey> {
     request_key(caller, mutation).or_else(|| {
         Some(RequestKey {
             caller: caller.token().token_id.to_string(),

@@ -1,49 +1,24 @@
 //! Workspaces that Glovebox keeps.
 
-use std::time::Duration;
-
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::Response;
 use glovebox_model::{Code, Error, ProjectId, Stage};
-use glovebox_workspace::UsageLimits;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::Path;
+use super::errand::Errand;
 use crate::app::App;
-use crate::auth::{ReadsFiles, WritesFiles};
-use crate::body::{Mutation, Query};
+use crate::auth::{Caller, ReadsFiles, WritesFiles};
+use crate::body::{Json as Body, Mutation, Query};
 use crate::failure::{Answer, Failure};
 use crate::once::{Outcome, once};
-use crate::wire::is_reserved;
+use crate::wire::ResetRequest;
+use crate::wire::answer::{ResetAnswer, SeedAnswer, Workspace, Workspaces};
 
 const LISTED: usize = 10_000;
-const MEASURED: UsageLimits = UsageLimits {
-    entries: 1_000_000,
-    time: Duration::from_secs(2),
-};
-
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Workspaces {
-    /// By name.
-    items: Vec<WorkspaceName>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-struct WorkspaceName {
-    project_id: ProjectId,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Workspace {
-    project_id: ProjectId,
-    /// On disk.
-    bytes: u64,
-    files: u64,
-    /// False when it was too large to be measured in time.
-    complete: bool,
-}
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -59,12 +34,26 @@ pub(super) fn unknown() -> Failure {
 }
 
 /// What cannot be the name of a workspace names none.
-pub(super) fn project(text: &str) -> Answer<ProjectId> {
+pub(super) fn project(caller: &Caller, text: &str) -> Answer<ProjectId> {
     let project = text.parse().map_err(|_| unknown())?;
-    if is_reserved(&project) {
+    if caller.may_not_name(&project) {
         return Err(unknown());
     }
     Ok(project)
+}
+
+/// What is lent is somebody's own: it is neither emptied nor removed.
+fn ours(caller: &Caller, text: &str) -> Answer<ProjectId> {
+    let project = project(caller, text)?;
+    if caller.lent() != Some(&project) {
+        return Ok(project);
+    }
+    Err(Failure::new(
+        Code::Forbidden,
+        "this workspace is a directory of the machine's user, which Glovebox does not empty or remove",
+    )
+    .hint("remove what is to go, file by file")
+    .hint("`undo` and `restore` bring back what a snapshot holds"))
 }
 
 /// List workspaces
@@ -83,14 +72,12 @@ pub(super) async fn list(
         dispatcher.layout(&space)?.projects(LISTED)
     });
     let mut projects = listed.await?;
-    projects.retain(|project| !is_reserved(project));
+    projects.retain(|project| !caller.may_not_name(project));
+    if let Some(lent) = caller.lent().filter(|it| !projects.contains(it)) {
+        projects.push(lent.clone());
+    }
     projects.truncate(filter.limit.unwrap_or(LISTED));
-    let items = projects
-        .into_iter()
-        .map(|project_id| WorkspaceName { project_id });
-    Ok(Json(Workspaces {
-        items: items.collect(),
-    }))
+    Ok(Json(projects.into_iter().collect()))
 }
 
 /// Get a workspace
@@ -104,31 +91,60 @@ pub(super) async fn get(
     ReadsFiles(caller): ReadsFiles,
     Path(name): Path<String>,
 ) -> Answer<Json<Workspace>> {
-    let (space, project_id) = (caller.space().clone(), project(&name)?);
-    let id = project_id.clone();
-    let measured = app.ask("usage", move |dispatcher| {
-        let project = match dispatcher.layout(&space)?.existing(&id) {
-            Err(error) if error.code == Code::NotFound => return Ok(None),
-            project => project?,
-        };
-        let work = project.work().map(|work| work.usage(MEASURED)).transpose();
-        Ok(Some(
-            work.map_err(|error| error.at(Stage::Collect))?
-                .unwrap_or_default(),
-        ))
+    let quota = app.dispatcher().quota();
+    let errand = Errand::new(app, caller, &name)?;
+    let measured = errand.look("usage", move |it| Workspace::measure(it, quota));
+    measured.await.map(Json)
+}
+
+/// Seed a workspace
+///
+/// Copies the operator's template into it; nothing that is there is touched.
+#[utoipa::path(
+    post, path = "/v1/workspaces/{project}/seed", operation_id = "seed_workspace", tag = "workspaces",
+    params(("project" = String, Path, description = "The project's id.")),
+    responses((status = 200, description = "What came from the template.", body = SeedAnswer)),
+)]
+pub(super) async fn seed(
+    State(app): State<App>,
+    WritesFiles(caller): WritesFiles,
+    Path(name): Path<String>,
+    mutation: Mutation,
+) -> Answer<Response> {
+    let errand = Errand::new(app, caller, &name)?;
+    let seeded = errand.change(&mutation, "seed", StatusCode::OK, |it| {
+        it.seed(None).map(SeedAnswer::from)
     });
-    let usage = measured.await?.ok_or_else(unknown)?;
-    Ok(Json(Workspace {
-        project_id,
-        bytes: usage.bytes,
-        files: usage.inodes,
-        complete: usage.complete,
-    }))
+    seeded.await
+}
+
+/// Reset a workspace
+///
+/// Empties it and seeds it from the operator's template, if there is one. Snapshots stay. While
+/// execs of it run it is a 409.
+#[utoipa::path(
+    post, path = "/v1/workspaces/{project}/reset", operation_id = "reset_workspace", tag = "workspaces",
+    params(("project" = String, Path, description = "The project's id.")),
+    request_body = ResetRequest,
+    responses((status = 200, description = "It is as it was on its first day.", body = ResetAnswer)),
+)]
+pub(super) async fn reset(
+    State(app): State<App>,
+    WritesFiles(caller): WritesFiles,
+    Path(name): Path<String>,
+    Body { value, mutation }: Body<ResetRequest>,
+) -> Answer<Response> {
+    ours(&caller, &name)?;
+    let errand = Errand::new(app, caller, &name)?;
+    let reset = errand.change(&mutation, "reset", StatusCode::OK, |it| {
+        it.reset(value.into()).map(ResetAnswer::from)
+    });
+    reset.await
 }
 
 /// Remove a workspace
 ///
-/// With its inputs and artifacts; records and ledger stay.
+/// With its inputs, artifacts and snapshots, and with changes that wait; records and ledger stay.
 #[utoipa::path(
     delete, path = "/v1/workspaces/{project}", operation_id = "remove_workspace", tag = "workspaces",
     params(("project" = String, Path, description = "The project's id.")),
@@ -140,7 +156,8 @@ pub(super) async fn remove(
     Path(name): Path<String>,
     mutation: Mutation,
 ) -> Answer<Response> {
-    let (space, id, work_app) = (caller.space().clone(), project(&name)?, app.clone());
+    let (space, id, work_app) = (caller.space().clone(), ours(&caller, &name)?, app.clone());
+    let by = caller.actor();
     let work = async move {
         let removed = work_app.ask("remove", move |dispatcher| {
             if dispatcher.is_busy(&space, &id) {
@@ -148,12 +165,13 @@ pub(super) async fn remove(
                 return Err(Error::new(Code::Conflict, Stage::Open, message)
                     .hint("cancel them, or wait for their end"));
             }
-            dispatcher.layout(&space)?.remove(&id)
+            dispatcher.workspace(&space, &id, Some(by))?.remove()
         });
-        match removed.await? {
-            true => Ok(Outcome::empty()),
-            false => Err(unknown()),
-        }
+        removed.await.map_err(|failure| match failure.0.code {
+            Code::NotFound => unknown(),
+            _ => failure,
+        })?;
+        Ok(Outcome::empty())
     };
     once(&app, &caller, &mutation, work).await
 }

@@ -1,8 +1,11 @@
 //! From a request to the engine's call.
 
-use glovebox_model::{Call, Code, Correlation, Error, ProjectId, Role, Token, WorkspaceRef};
+use glovebox_model::{
+    Call, Code, Correlation, Error, Mode, Placement, ProjectId, Role, Token, WorkspaceRef,
+};
 
 use super::exec::{ExecRequest, TaskRef};
+use super::sandbox::{SandboxRef, workspace_of};
 use super::{Id, input};
 use crate::auth::Caller;
 use crate::failure::{Answer, Failure};
@@ -14,34 +17,74 @@ pub(crate) struct Order {
     pub(crate) stdin: Option<Vec<u8>>,
     /// Why it is refused before policy is asked.
     pub(crate) objection: Option<Error>,
+    /// The workspace that the caller named.
+    pub(crate) project: Option<ProjectId>,
 }
 
 impl ExecRequest {
     pub(crate) fn order(self, caller: &Caller) -> Answer<Order> {
         let ids = self.task_ref.unwrap_or_default().ids(caller)?;
         let asked = self.exec.asked()?;
+        let mut placement = self.sandbox.map_or(Placement::Fresh, SandboxRef::placement);
+        let (mut mode, mut overrides) = (
+            self.mode,
+            self.policy_overrides.unwrap_or_default().profile()?,
+        );
+        if let Some(task) = self.sandbox_config {
+            let terms = task.terms()?;
+            if mode != Mode::Run {
+                return Err(both("mode"));
+            }
+            mode = terms.mode;
+            // What the request says elsewhere is nearer.
+            overrides = overrides.or(terms.overrides);
+            if let (Placement::Fresh, Some(lifetime)) = (&placement, terms.lifetime) {
+                placement = Placement::Scope(lifetime);
+            }
+        }
+        if self.simulate.is_some() && !matches!(mode, Mode::Simulate | Mode::Mock) {
+            return Err(Failure::new(
+                Code::Conflict,
+                "`simulate` is for `\"mode\": \"simulate\"` and `mock`",
+            ));
+        }
         let call = Call {
-            workspace: workspace(self.project_id, ids.conversation_id.as_deref())?,
+            workspace: workspace(caller, self.project_id.clone(), &placement, &ids)?,
+            placement,
             ids,
             client_id: self.client_id,
             program: asked.program,
             cwd: asked.cwd,
             env: asked.env,
             inputs: input::inputs(self.inputs)?,
-            mode: self.mode,
+            mode,
             on_exceed: self.on_exceed,
-            overrides: self.policy_overrides.unwrap_or_default().profile()?,
+            mounts: self.mounts.into_iter().map(|words| words.0).collect(),
+            secrets: self.secrets,
+            justification: self.justification.map(|words| words.0),
+            writes: self.writes,
+            simulation: self.simulate,
+            over: self.over,
+            preview: None,
+            skill: None,
+            overrides,
         };
         Ok(Order {
             call,
             stdin: asked.stdin,
             objection: asked.objection.map(|failure| *failure.0),
+            project: self.project_id,
         })
     }
 }
 
+fn both(name: &str) -> Failure {
+    let message = format!("`sandbox_config` and `{name}` say the same thing in two ways");
+    Failure::new(Code::Conflict, message).hint("leave out one of them")
+}
+
 impl TaskRef {
-    fn ids(self, caller: &Caller) -> Answer<Correlation> {
+    pub(crate) fn ids(self, caller: &Caller) -> Answer<Correlation> {
         let token = caller.token();
         if self.space_id.is_some_and(|space| space != token.space_id) {
             return Err(Failure::new(
@@ -82,17 +125,36 @@ fn bound(name: &str, own: Option<&String>, asked: Option<String>) -> Answer<Opti
     }
 }
 
-fn workspace(project: Option<ProjectId>, conversation: Option<&str>) -> Answer<WorkspaceRef> {
-    match (project, conversation) {
-        (Some(project), _) if is_reserved(&project) => {
-            let message = format!("project id `{project}` is reserved");
-            Err(Failure::new(Code::Forbidden, message)
-                .hint("use another name; `scratch` and names in `cwd-` are Glovebox's own"))
-        }
-        (Some(project), _) => Ok(WorkspaceRef::Project(project)),
+fn workspace(
+    caller: &Caller,
+    project: Option<ProjectId>,
+    placement: &Placement,
+    ids: &Correlation,
+) -> Answer<WorkspaceRef> {
+    // Also says when it is not known whose the sandbox is.
+    let own = workspace_of(placement, ids)?;
+    match (project, ids.conversation_id.as_deref()) {
+        (Some(project), _) => reachable(caller, project).map(WorkspaceRef::Project),
         (None, Some(conversation)) => of_conversation(conversation).map(WorkspaceRef::Project),
-        (None, None) => Ok(WorkspaceRef::Scratch),
+        (None, None) => Ok(own),
     }
+}
+
+/// The name of a workspace that this caller may work on.
+fn reachable(caller: &Caller, project: ProjectId) -> Answer<ProjectId> {
+    match caller.may_not_name(&project) {
+        true => not_reserved(project),
+        false => Ok(project),
+    }
+}
+
+pub(crate) fn not_reserved(project: ProjectId) -> Answer<ProjectId> {
+    if !is_reserved(&project) {
+        return Ok(project);
+    }
+    let message = format!("project id `{project}` is reserved");
+    Err(Failure::new(Code::Forbidden, message)
+        .hint("use another name; `scratch` and names in `cwd-` are Glovebox's own"))
 }
 
 pub(crate) fn is_reserved(project: &ProjectId) -> bool {
@@ -105,15 +167,23 @@ fn of_conversation(conversation: &str) -> Answer<ProjectId> {
         .parse()
         .ok()
         .filter(|project| !is_reserved(project));
-    own.map_or_else(
-        || {
-            let hash = blake3::hash(conversation.as_bytes()).to_hex();
-            format!("conversation-{}", &hash[..32])
-                .parse()
-                .map_err(|_| Failure::internal())
-        },
-        Ok,
-    )
+    own.map_or_else(|| hashed("conversation-", conversation), Ok)
+}
+
+/// The same for what is named after an agent or a session.
+pub(super) fn slug(prefix: &str, key: &str) -> Answer<ProjectId> {
+    // As long as a hash, a key could be taken for one.
+    let own = (key.len() < HASH).then(|| format!("{prefix}{key}").parse().ok());
+    own.flatten().map_or_else(|| hashed(prefix, key), Ok)
+}
+
+const HASH: usize = 32;
+
+fn hashed(prefix: &str, text: &str) -> Answer<ProjectId> {
+    let hash = blake3::hash(text.as_bytes()).to_hex();
+    format!("{prefix}{}", &hash[..HASH])
+        .parse()
+        .map_err(|_| Failure::internal())
 }
 
 #[cfg(test)]
@@ -134,6 +204,28 @@ mod tests {
                 .as_str()
                 .starts_with("conversation-")
         );
+    }
+
+    #[test]
+    fn every_agent_has_a_workspace_of_its_own() {
+        assert_eq!(slug("agent-", "ann").unwrap().as_str(), "agent-ann");
+        let keys = [
+            "a b",
+            "../x",
+            "..",
+            "",
+            "\u{e9}",
+            &"x".repeat(31),
+            &"x".repeat(32),
+        ];
+        let mut all: Vec<_> = keys
+            .iter()
+            .map(|key| slug("agent-", key).unwrap())
+            .collect();
+        // Its hash as a name of its own is not the other's.
+        all.push(slug("agent-", all[0].as_str().trim_start_matches("agent-")).unwrap());
+        let different: std::collections::HashSet<_> = all.iter().map(ToString::to_string).collect();
+        assert_eq!(different.len(), all.len(), "{all:?}");
     }
 
     #[test]

@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use glovebox_model::{
-    Access, BackendName, Code, LimitsDemand, NetworkMode, PartialProfile, SecurityMode, Tier,
+    Access, BackendName, Code, Guarantee, LimitsDemand, NetworkMode, PartialProfile, SecurityMode,
+    Tier,
 };
 use glovebox_policy::LimitField;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::amount::{Duration, Processors, Size};
-use super::{Destination, EnvPattern, ImageName};
+use super::{Destination, EnvPattern, ImageName, RuntimeName};
 use crate::failure::{Answer, Failure};
 
 /// What the request wants of its policy; never more than policy allows. A field that is not set
@@ -36,6 +37,19 @@ pub(crate) struct PolicyOverrides {
     artifacts: Option<Size>,
     #[schema(minimum = 16, maximum = 1048576)]
     open_files: Option<u64>,
+    /// Graphics processors.
+    #[schema(minimum = 0, maximum = 1024)]
+    gpus: Option<u64>,
+    /// Tensor processors.
+    #[schema(minimum = 0, maximum = 1024)]
+    tpus: Option<u64>,
+    /// Bytes over the network, in both directions together.
+    egress_bytes: Option<Size>,
+    /// Connections over the network.
+    #[schema(minimum = 1, maximum = 4294967296i64)]
+    egress_connections: Option<u64>,
+    /// The network is closed this long after the start.
+    network_time: Option<Duration>,
     network: Option<NetworkMode>,
     #[schema(max_items = 1000)]
     allow_net: Option<BTreeSet<Destination>>,
@@ -45,7 +59,11 @@ pub(crate) struct PolicyOverrides {
     tier: Option<Tier>,
     security: Option<SecurityMode>,
     limits_demand: Option<LimitsDemand>,
+    /// Guarantees that must be the kernel's, beside those that policy demands anyway.
+    #[schema(max_items = 100)]
+    require: Option<BTreeSet<Guarantee>>,
     backend: Option<BackendName>,
+    runtime: Option<RuntimeName>,
     image: Option<ImageName>,
     /// Another name of `timeout`.
     #[schema(minimum = 1, maximum = 2592000000i64)]
@@ -106,6 +124,11 @@ impl PolicyOverrides {
                     either(field, size(field, &self.artifacts), other)
                 }
                 LimitField::OpenFiles => Ok(self.open_files),
+                LimitField::Gpus => Ok(self.gpus),
+                LimitField::Tpus => Ok(self.tpus),
+                LimitField::EgressBytes => size(field, &self.egress_bytes),
+                LimitField::EgressConnections => Ok(self.egress_connections),
+                LimitField::NetworkTime => time(field, &self.network_time),
             };
             (field, said)
         })
@@ -139,13 +162,17 @@ impl PolicyOverrides {
         profile.tier = self.tier;
         profile.security = self.security;
         profile.limits_demand = self.limits_demand;
+        profile.require = self.require.unwrap_or_default();
         profile.backend = self.backend;
+        profile.runtime = self.runtime.map(|it| it.0);
         profile.image = self.image.map(|it| it.0);
         Ok(profile)
     }
 }
 
-fn destinations(list: BTreeSet<Destination>) -> Answer<BTreeSet<glovebox_model::HostPort>> {
+pub(super) fn destinations(
+    list: BTreeSet<Destination>,
+) -> Answer<BTreeSet<glovebox_model::HostPort>> {
     let read = |it: Destination| {
         it.0.parse()
             .map_err(|error| Failure::invalid(format!("{error}")))

@@ -41,6 +41,26 @@ pub(crate) struct ExecSpec {
     stdin_base64: Option<String>,
 }
 
+/// A program alone, of the same kinds and shapes as that of an exec.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProgramSpec {
+    kind: Kind,
+    command: Plain,
+    #[serde(default)]
+    #[schema(max_items = 10000)]
+    args: Vec<ByteString>,
+}
+
+impl ProgramSpec {
+    pub(super) fn program(self) -> Answer<Program> {
+        match program(self.kind, &self.command.0, self.args)? {
+            (program, None) => Ok(program),
+            (_, Some(objection)) => Err(objection),
+        }
+    }
+}
+
 /// The same in the engine's words.
 #[derive(Debug)]
 pub(super) struct Asked {
@@ -53,6 +73,19 @@ pub(super) struct Asked {
 }
 
 impl ExecSpec {
+    /// A program that does nothing.
+    pub(super) fn nothing() -> Self {
+        Self {
+            kind: Kind::Argv,
+            command: Plain("true".to_owned()),
+            args: Vec::new(),
+            cwd: None,
+            env: BTreeMap::new(),
+            stdin: None,
+            stdin_base64: None,
+        }
+    }
+
     pub(super) fn asked(self) -> Answer<Asked> {
         let env = self.env.into_iter().map(|(key, value)| {
             Ok(EnvVar {

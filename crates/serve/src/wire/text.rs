@@ -64,10 +64,14 @@ macro_rules! texts {
 texts! {
     /// The caller's own text, kept as given.
     Id: r"^[^\x00]+$", 1..=255, "task-7";
+    /// Tags, separated by commas.
+    Tags: r"^[^,\x00]{1,255}(?:,[^,\x00]{1,255}){0,15}$", 1..=4095, "simulation_mode,success";
     /// Any text without NUL that is not empty.
     Plain: r"^[^\x00]+$", 1..=4096, "bash";
     /// Any text without NUL.
     Free: r"^[^\x00]*$", 0..=16777216, "value";
+    /// What one person says to another.
+    Words: r"^[^\x00]*$", 0..=2000, "the report needs it";
     /// A path below the inputs. `/` and `\` both separate.
     InputPath: INPUT, 1..=1000, "data/table.csv";
     /// A directory of the sandbox: relative to `/workspace/work`, or absolute below `/workspace`.
@@ -77,5 +81,11 @@ texts! {
     /// An environment key, or the beginning of one followed by `*`.
     EnvPattern: r"^(?:\*|[A-Za-z_][A-Za-z0-9_]{0,127}\*?)$", 1..=129, "APP_*";
     /// The name of an image.
-    ImageName: "^[!-~]+$", 1..=255, "debian:12";
+    ImageName: "^[A-Za-z0-9][A-Za-z0-9._/:@+-]*$", 1..=255, "debian:12";
+    /// The name of a container runtime.
+    RuntimeName: "^[A-Za-z0-9][A-Za-z0-9._-]*$", 1..=255, "runsc";
+    /// The name of a tool.
+    ToolName: r"^[!-~]+$", 1..=255, "run_code";
+    /// The name of a kept sandbox.
+    SandboxName: "^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$", 1..=63, "glovebox-ann-0123abcd";
 }

@@ -35,7 +35,7 @@ pub(crate) fn only_strict_json_is_taken() {
         with("\"client_id\":\"a/b\""),
         with("\"client_id\":\"\\ud800\""),
         with("\"netwrok\":\"none\""),
-        with("\"mode\":\"simulate\""),
+        with("\"mode\":\"dream\""),
         with("\"inputs\":[{\"path\":\"../x\",\"content\":\"\"}]"),
         with("\"inputs\":[{\"path\":\"/x\",\"content\":\"\"}]"),
         with("\"inputs\":[{\"path\":\"\",\"content\":\"\"}]"),

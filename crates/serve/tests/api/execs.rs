@@ -25,6 +25,8 @@ pub(crate) fn an_exec_is_run_and_recorded() {
             .starts_with("conversation-")
     );
     let id = exec["exec_id"].as_str().unwrap();
+    let kept = house.get(&format!("/v1/execs/{id}")).json();
+    assert_eq!(kept, exec, "who waited was told what is kept");
     let stdout = house.get(&format!("/v1/execs/{id}/stdout"));
     assert_eq!(stdout.body, b"given \xff\0\x01\x02");
     assert_eq!(

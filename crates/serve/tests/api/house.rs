@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use glovebox_engine::{Dispatcher, HouseRules, Spawner, host_facts};
+use glovebox_engine::{Dispatcher, HouseRules, KeySource, Spawner, host_facts};
 use glovebox_policy::Config;
 use glovebox_serve::{Listening, Options, Stop, Summary, TokenKey, bootstrap, run};
 use glovebox_store::StateDir;
@@ -28,14 +28,22 @@ impl House {
     }
 
     pub(crate) fn with(change: impl FnOnce(&mut Options)) -> Self {
-        let spawner = Spawner::fork().unwrap();
+        Self::of(Spawner::fork().unwrap(), change)
+    }
+
+    /// With one that was forked before there were any threads.
+    pub(crate) fn of(spawner: Spawner, change: impl FnOnce(&mut Options)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let rules = HouseRules {
             state: StateDir::open(directory.path().join("state")).unwrap(),
             database: None,
             config: Config::parse("", "none").unwrap(),
+            shadow: None,
             host: host_facts(),
             concurrency_ceiling: 16,
+            secrets_key: KeySource::Usual,
+            loan: None,
+            only_own: false,
         };
         let dispatcher = Dispatcher::open(rules, spawner).unwrap();
         let state = dispatcher.state().path().to_owned();

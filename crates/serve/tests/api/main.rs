@@ -1,6 +1,10 @@
 //! A whole server on a loopback socket, and clients that are not nice to it.
 
 #![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test speaks to what it started"
+)]
 #![expect(clippy::expect_used, reason = "a test stops where it fails")]
 #![expect(clippy::print_stdout, reason = "the harness reports there")]
 
@@ -11,11 +15,15 @@ mod audit;
 mod bodies;
 mod browser;
 mod client;
+mod desk;
 mod events;
 mod execs;
 mod house;
+mod inside;
+mod lent;
 mod matrix;
 mod once;
+mod sandboxes;
 mod slow;
 mod smuggling;
 mod spaces;
@@ -23,7 +31,14 @@ mod tokens;
 mod transport;
 
 fn main() -> std::process::ExitCode {
-    harness::run(cases![
+    // Only root can keep sandboxes on the native backend.
+    let of_root: &[harness::Case] = cases!(
+        &[harness::Caller::Root],
+        sandboxes::a_kept_sandbox_is_made_used_made_anew_and_removed,
+        sandboxes::an_agent_has_its_own_sandboxes_and_no_other_agents,
+        sandboxes::a_sandbox_in_use_is_not_taken_down,
+    );
+    let of_all: &[harness::Case] = cases![
         tokens::whoever_has_no_good_token_gets_one_and_the_same_answer,
         tokens::nothing_of_a_token_is_kept,
         tokens::a_revoked_token_is_refused_and_its_stream_ends,
@@ -52,12 +67,27 @@ fn main() -> std::process::ExitCode {
         execs::a_page_is_bounded_by_its_bytes,
         execs::whoever_finds_nothing_is_told_where_to_look,
         audit::an_export_can_be_verified_elsewhere,
+        sandboxes::what_does_not_name_one_sandbox_is_refused,
+        sandboxes::pool_and_backends_are_for_those_who_look_after_the_server,
         once::the_same_key_is_done_once,
         once::a_key_is_for_one_request,
         events::a_stream_can_be_taken_up_again,
         events::much_output_is_told_without_loss,
+        lent::what_is_lent_is_a_workspace_like_any_other,
+        lent::changes_of_what_is_lent_wait_are_applied_and_taken_back,
+        lent::nothing_else_of_the_machine_is_lent,
+        lent::a_home_and_the_system_are_never_lent,
+        lent::another_directory_in_its_place_is_not_lent,
+        inside::an_agent_asks_and_the_person_at_its_host_answers,
+        inside::a_person_at_a_host_is_none_of_several,
+        inside::an_operator_may_not_want_answers_from_hosts,
+        inside::a_person_at_a_host_answers_what_that_agent_asked,
+        inside::what_waits_in_a_directory_waits_for_whoever_has_it,
+        inside::tools_exist_as_the_lists_of_their_agent_say,
+        inside::nobody_brings_an_identity_over_the_network,
         transport::a_unix_socket_is_for_its_owner,
         transport::a_server_closes_in_order,
         transport::files_of_tls_are_named_when_they_are_no_good,
-    ])
+    ];
+    harness::run(&[of_root, of_all].concat())
 }

@@ -14,7 +14,9 @@ fn filled(path: &str) -> String {
     let named = path
         .replace("{id}", "x")
         .replace("{project}", "p")
-        .replace("{path}", "f");
+        .replace("{path}", "f")
+        .replace("{name}", "n")
+        .replace("{task_id}", "t");
     assert!(!named.contains('{'), "{path}");
     named
 }
@@ -72,7 +74,8 @@ pub(crate) fn other_methods_are_refused_with_those_that_there_are() {
                 assert!(allowed.contains(own), "{path}: {allowed}");
             }
         }
-        if methods.get("get").is_some() && !path.ends_with("/events") {
+        let endless = path.ends_with("/events") || path.ends_with("/watch");
+        if methods.get("get").is_some() && !endless {
             let ask = Ask::new("HEAD", &filled(path)).token(&house.admin);
             let reply = ask.send(house.address);
             assert!(reply.status < 405, "HEAD {path}: {}", reply.status);
@@ -84,31 +87,60 @@ pub(crate) fn other_methods_are_refused_with_those_that_there_are() {
 pub(crate) fn every_answer_is_as_described() {
     let house = House::open();
     let document = described(&house);
-    let mut request = shell("echo out; echo err >&2; echo x > /workspace/artifacts/a");
+    let mut request =
+        shell("echo out; echo err >&2; echo x > /workspace/artifacts/a; echo y > held");
     request["client_id"] = json!("x");
     request["project_id"] = json!("p");
+    request["writes"] = json!("held");
+    request["task_ref"]["task_id"] = json!("t");
     assert_eq!(house.post("/v1/execs", &request).status, 200);
     let put = Ask::new("PUT", "/v1/workspaces/p/files/f")
         .token(&house.admin)
         .body(b"x");
     assert_eq!(put.send(house.address).status, 200);
+    let taken = house.post("/v1/workspaces/p/snapshots", &json!({}));
+    let snapshot = taken.json()["snapshot"]["snapshot_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let me = house.get("/v1/whoami").json()["token_id"]
         .as_str()
         .unwrap()
         .to_owned();
+    let mut asking = shell("touch x");
+    asking["policy_overrides"]["tier"] = json!("high");
+    asking["wait"] = json!(false);
+    let asked = house.post("/v1/execs", &asking).json();
+    let approval = asked["approval_id"].as_str().unwrap().to_owned();
+    let made = house.post("/v1/sandboxes", &json!({"lifetime": "shared"}));
+    let sandbox = made.json()["name"].as_str().map(str::to_owned);
+    // Only root can keep sandboxes on the native backend.
+    assert_eq!(sandbox.is_some(), rustix::process::geteuid().is_root());
     let mut looked = 0;
     for (path, methods) in document["paths"].as_object().unwrap() {
         let Some(operation) = methods.get("get") else {
             continue;
         };
-        let id = if path.contains("tokens") {
-            me.as_str()
-        } else {
-            "x"
+        let id = match path.split('/').nth(2) {
+            Some("tokens") => me.as_str(),
+            Some("approvals") => &approval,
+            Some("skills") => "shell.run",
+            Some("sandboxes") if path.contains('{') => match &sandbox {
+                Some(name) => name.as_str(),
+                None => continue,
+            },
+            _ if path.contains("/snapshots/{id}") => &snapshot,
+            _ => "x",
         };
         let named = path.replace("{id}", id).replace("{project}", "p");
+        let named = named.replace("{task_id}", "t");
         let file = if path.contains("artifacts") { "a" } else { "f" };
-        let reply = house.get(&named.replace("{path}", file));
+        let end = if path.ends_with("/watch") {
+            "?seconds=0"
+        } else {
+            ""
+        };
+        let reply = house.get(&(named.replace("{path}", file) + end));
         assert_eq!(reply.status, 200, "{path}: {}", reply.text());
         let kind = reply.header("content-type").unwrap_or_default();
         let described = &operation["responses"]["200"]["content"];

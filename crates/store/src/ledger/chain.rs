@@ -1,17 +1,17 @@
 //! Appending to the ledger inside one transaction.
 
-use std::collections::{BTreeSet, HashMap};
-use std::fmt::Write;
+use std::collections::HashMap;
 
 use glovebox_model::{ExecId, ReceiptRef, Result, SpaceId};
 use jiff::Timestamp;
 
 use super::encoding::Hash;
 use super::entry::{Kind, StoredEntry};
+use super::index;
 use super::key::{Claim, LedgerKey};
 use crate::failure::{Doing, internal, tampered};
 use crate::hex;
-use crate::sql::{Row, Session, SqlResult, Value, values};
+use crate::sql::{Row, Session, SqlResult, values};
 
 /// Every so many entries a signed checkpoint is kept.
 pub(crate) const CHECKPOINT_EVERY: u64 = 256;
@@ -175,10 +175,13 @@ impl<'t> Chains<'t> {
         };
         let hash = entry.expected_hash();
         entry.hash = hash.to_vec();
-        let terms = entry
-            .terms()
-            .ok_or_else(|| internal("the entry cannot be indexed"))?;
-        self.insert(&entry, &terms).doing("write the ledger")?;
+        if entry.terms().is_none() {
+            return Err(internal("the entry cannot be indexed"));
+        }
+        self.insert(&entry).doing("write the ledger")?;
+        if index::reaches(seq) == seq {
+            index::extend(self.session, &entry.space, seq).doing("write the ledger's index")?;
+        }
         let head = Head {
             seq: head.seq + 1,
             hash,
@@ -263,7 +266,7 @@ impl<'t> Chains<'t> {
         Ok(NOTHING)
     }
 
-    fn insert(&self, entry: &StoredEntry, terms: &BTreeSet<String>) -> SqlResult<()> {
+    fn insert(&self, entry: &StoredEntry) -> SqlResult<()> {
         self.session.execute(
             "INSERT INTO ledger_entries (space_id, seq, at, kind, exec_id, ids, tags, body,
                  prev_hash, hash)
@@ -281,17 +284,6 @@ impl<'t> Chains<'t> {
                 &entry.hash
             ],
         )?;
-        // All in one statement: on a server elsewhere each one is a journey.
-        let mut sql = "INSERT INTO ledger_terms (space_id, term, at, seq) VALUES ".to_owned();
-        let mut values: Vec<Value<'_>> = Vec::with_capacity(3 + terms.len());
-        values.extend_from_slice(values![&entry.space, entry.at_us, entry.seq]);
-        for term in terms {
-            let comma = if values.len() > 3 { ", " } else { "" };
-            values.push(self.session.indexed(term).into());
-            // Writing to a string cannot fail.
-            let _ = write!(sql, "{comma}(?1, ?{}, ?2, ?3)", values.len());
-        }
-        self.session.execute(&sql, &values)?;
         Ok(())
     }
 

@@ -1,13 +1,17 @@
 //! Finding entries: newest first by time, by any of their properties.
 
-use glovebox_model::{ExecId, Result, SpaceId};
+use glovebox_model::{ExecId, Mode, Result, SpaceId};
 use jiff::Timestamp;
 
 use super::chain::{ENTRY_COLUMNS, read_entry};
 use super::entry::{Entry, Kind, StoredEntry, term};
-use crate::failure::Doing;
-use crate::page::{Page, bad_cursor, page_size, sql_limit};
-use crate::sql::{Session, Value, values};
+use super::index;
+use super::trail::Trail;
+use crate::failure::{Doing, tampered};
+use crate::memory;
+use crate::page::{Page, bad_cursor, page_size};
+use crate::retention::Retention;
+use crate::sql::values;
 use crate::store::Store;
 
 /// Which entries to find: those that match everything that is set.
@@ -17,6 +21,8 @@ pub struct EntryFilter {
     pub kind: Option<Kind>,
     /// All of them.
     pub tags: Vec<String>,
+    /// None of them.
+    pub without: Vec<String>,
     /// From this time on.
     pub since: Option<Timestamp>,
     /// Before this time.
@@ -35,8 +41,8 @@ pub struct EntryFilter {
 }
 
 impl EntryFilter {
-    /// The narrowest first: the index is walked along that one.
-    fn terms(&self) -> Vec<String> {
+    /// Those that usually have the fewest entries first.
+    pub(super) fn terms(&self) -> Vec<String> {
         let named = [
             ("exec_id", self.exec_id.as_ref().map(ExecId::as_str)),
             ("turn_id", self.turn_id.as_deref()),
@@ -57,7 +63,7 @@ impl EntryFilter {
     }
 
     /// Entries before this place are wanted: a time, and among those of that time a number.
-    fn end(&self) -> Result<(i64, i64)> {
+    pub(super) fn end(&self) -> Result<(i64, i64)> {
         let until = self.until.map_or(i64::MAX, round_up);
         let Some(cursor) = &self.cursor else {
             return Ok((until, 0));
@@ -69,48 +75,52 @@ impl EntryFilter {
         Ok(place.min((until, 0)))
     }
 
-    pub(crate) fn query<'v>(
-        &self,
-        session: &Session,
-        space: &'v SpaceId,
-    ) -> Result<(String, Vec<Value<'v>>)> {
-        let terms = self.terms();
-        let (end_at, end_seq) = self.end()?;
-        let mut values = vec![
-            Value::from(space.as_str()),
-            Value::from(end_at),
-            Value::from(end_seq),
-            Value::from(self.since.map_or(i64::MIN, round_up)),
-            Value::from(sql_limit(self.limit)),
-        ];
-        let walked = if terms.is_empty() { "e" } else { "t" };
-        let mut sql = format!("SELECT {ENTRY_COLUMNS} FROM ");
-        if terms.is_empty() {
-            sql.push_str("ledger_entries e WHERE e.space_id = ?1");
-        } else {
-            // CROSS: to SQLite that means in this order, along the index.
-            sql.push_str(
-                "ledger_terms t CROSS JOIN ledger_entries e
-                 WHERE e.space_id = t.space_id AND e.seq = t.seq AND t.space_id = ?1",
-            );
+    pub(super) fn start(&self) -> i64 {
+        self.since.map_or(i64::MIN, round_up)
+    }
+
+    /// Those about execs of this mode. Of plain runs they are the ends: that is where the usual is
+    /// said.
+    #[must_use]
+    pub fn of_mode(mut self, mode: Mode) -> Self {
+        let (tag, without) = match mode {
+            Mode::Run => (memory::LIVE_EXECUTION, Some(memory::TRANSACTIONAL)),
+            Mode::Simulate => (memory::SIMULATION_MODE, Some(memory::MOCK)),
+            Mode::Transactional => (memory::TRANSACTIONAL, None),
+            Mode::Mock => (memory::MOCK, None),
+        };
+        self.tags.push(tag.to_owned());
+        self.without.extend(without.map(str::to_owned));
+        self
+    }
+
+    /// Those of this age, of the times that are wanted already.
+    #[must_use]
+    pub fn of_tier(mut self, tier: Retention, now: Timestamp) -> Self {
+        let (since, until) = tier.span(now);
+        self.since = self.since.max(since);
+        self.until = match (self.until, until) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        self
+    }
+
+    pub(super) fn without_terms(&self) -> Vec<String> {
+        self.without.iter().map(|tag| term("tag", tag)).collect()
+    }
+
+    /// For an entry that the index does not reach yet.
+    fn finds(&self, entry: &StoredEntry) -> Result<bool> {
+        if entry.at_us < self.start() || (entry.at_us, entry.seq) >= self.end()? {
+            return Ok(false);
         }
-        for (index, term) in terms.into_iter().enumerate() {
-            values.push(Value::from(session.indexed(&term).into_owned()));
-            let parameter = values.len();
-            sql.push_str(&if index == 0 {
-                format!(" AND t.term = ?{parameter}")
-            } else {
-                format!(
-                    " AND EXISTS (SELECT 1 FROM ledger_terms o WHERE o.space_id = t.space_id
-                     AND o.term = ?{parameter} AND o.at = t.at AND o.seq = t.seq)"
-                )
-            });
-        }
-        sql.push_str(&format!(
-            " AND ({walked}.at, {walked}.seq) < (?2, ?3) AND {walked}.at >= ?4
-             ORDER BY {walked}.at DESC, {walked}.seq DESC LIMIT ?5"
-        ));
-        Ok((sql, values))
+        let terms = entry
+            .terms()
+            .ok_or_else(|| tampered(format!("ledger entry {} cannot be read", entry.seq)))?;
+        let unwanted = self.without_terms();
+        Ok(self.terms().iter().all(|term| terms.contains(term))
+            && !unwanted.iter().any(|term| terms.contains(term)))
     }
 }
 
@@ -145,17 +155,30 @@ impl Store {
     }
 
     /// Newest first by time. Clocks are set back now and then, so this is not always the order of
-    /// the chain.
+    /// the chain. A page looks at so many entries and no more: one that is not full, or empty, may
+    /// have a next.
     pub fn query(&self, space: &SpaceId, filter: &EntryFilter) -> Result<Page<Entry>> {
         self.read(|session| {
-            let (sql, values) = filter.query(session, space)?;
-            let entries = session
-                .rows(&sql, &values, read_entry)
-                .doing("query the ledger")?;
-            Page::cut(entries, page_size(filter.limit), |entry| {
-                format!("{}.{}", entry.at_us, entry.seq)
-            })
-            .try_map(StoredEntry::into_entry)
+            let doing = "query the ledger";
+            let reach = index::reach(session, space.as_str()).doing(doing)?;
+            let trail = Trail::of(session, space, filter, reach)?;
+            let mut entries = session
+                .rows(&trail.sql, &trail.values, read_entry)
+                .doing(doing)?;
+            if trail.is_along_index {
+                for entry in index::after(session, space.as_str(), reach).doing(doing)? {
+                    if filter.finds(&entry)? && trail.passes((entry.at_us, entry.seq)) {
+                        entries.push(entry);
+                    }
+                }
+            }
+            entries.sort_by_key(|entry| std::cmp::Reverse((entry.at_us, entry.seq)));
+            let place = |(at, seq): (i64, i64)| format!("{at}.{seq}");
+            let mut page = Page::cut(entries, page_size(filter.limit), |entry| {
+                place((entry.at_us, entry.seq))
+            });
+            page.next = page.next.or(trail.last.map(place));
+            page.try_map(StoredEntry::into_entry)
         })
     }
 }

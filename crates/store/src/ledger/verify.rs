@@ -5,6 +5,7 @@ use glovebox_model::{Result, SpaceId, Stage};
 
 use super::chain::{CHECKPOINT_EVERY, ENTRY_COLUMNS, StoredHead, read_entry};
 use super::entry::StoredEntry;
+use super::index;
 use super::key::{Claim, PublicKey};
 use super::vouch::{VouchedRow, Vouching};
 use super::walk::{Expectations, Verification, Walk};
@@ -37,7 +38,7 @@ impl Store {
     }
 }
 
-/// Returns how many terms the entries have.
+/// Returns how many terms the index has to have.
 fn walk_entries(session: &Session, space: &SpaceId, walk: &mut Walk<'_>) -> Result<u64> {
     let sql = format!(
         "SELECT {ENTRY_COLUMNS}, {}
@@ -46,6 +47,7 @@ fn walk_entries(session: &Session, space: &SpaceId, walk: &mut Walk<'_>) -> Resu
          WHERE e.space_id = ?1 AND e.seq > ?2 ORDER BY e.seq LIMIT {AT_ONCE}",
         VouchedRow::columns(session)
     );
+    let reach = index::reach(session, space.as_str()).doing("read the ledger")?;
     let mut vouching = Vouching::default();
     let (mut after, mut terms) = (i64::MIN, 0);
     loop {
@@ -62,16 +64,23 @@ fn walk_entries(session: &Session, space: &SpaceId, walk: &mut Walk<'_>) -> Resu
             vouching.entry(&entry, row, walk);
             entries.push(entry);
         }
-        terms += check_indexed(session, &entries, walk)?;
+        terms += check_indexed(session, &entries, reach, walk)?;
     }
     vouching.finish(walk);
     Ok(terms)
 }
 
-/// Whether each entry is found by all of its terms; returns how many there are.
-fn check_indexed(session: &Session, entries: &[StoredEntry], walk: &mut Walk<'_>) -> Result<u64> {
+/// Whether each entry that the index reaches is found by all of its terms; returns how many there
+/// are.
+fn check_indexed(
+    session: &Session,
+    entries: &[StoredEntry],
+    reach: i64,
+    walk: &mut Walk<'_>,
+) -> Result<u64> {
     let terms: Vec<(String, &StoredEntry)> = entries
         .iter()
+        .filter(|entry| entry.seq <= reach)
         .flat_map(|entry| {
             let terms = entry.terms().unwrap_or_default();
             terms.into_iter().map(move |term| (term, entry))

@@ -75,6 +75,14 @@ impl Vouching {
             return;
         }
         let id = &entry.exec_id;
+        let body: Value = serde_json::from_str(&entry.body).unwrap_or_default();
+        let text = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
+        // What was asked and answered about an exec says nothing about its row, which may not be
+        // there yet, or have ended.
+        let claims = text(OWNER).is_some() || text(RECORD_DIGEST).is_some();
+        if entry.kind == Kind::Administered.as_str() && !claims {
+            return;
+        }
         let Some(row) = row else {
             walk.problem_here(format!("the row of exec `{id}` is missing"));
             return;
@@ -83,8 +91,6 @@ impl Vouching {
             walk.problem_here(format!("entry has the unknown kind `{}`", entry.kind));
             return;
         };
-        let body: Value = serde_json::from_str(&entry.body).unwrap_or_default();
-        let text = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
         let opens = matches!(kind, Kind::Planned | Kind::Refused);
         let closes = matches!(kind, Kind::Outcome | Kind::Recovered | Kind::Refused);
         if opens && row.opened_seq != entry.seq {

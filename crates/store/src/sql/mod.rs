@@ -13,5 +13,5 @@ mod value;
 pub(crate) use row::Row;
 pub(crate) use server::Server;
 pub(crate) use session::{Access, Session, SqlError, SqlResult};
-pub(crate) use sqlite::connect as connect_sqlite;
+pub(crate) use sqlite::{Writing, connect as connect_sqlite, empty_log};
 pub(crate) use value::{Value, values};

@@ -4,7 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use ::postgres::config::{Host, SslMode};
-use ::postgres::{Config, NoTls};
+use ::postgres::error::SqlState;
+use ::postgres::{Client, Config, NoTls};
 use glovebox_model::{Code, Error, Result, Stage};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -70,20 +71,28 @@ impl Server {
 
     pub(crate) fn connect(&self) -> Result<Session> {
         let what = format!("connect to `{}`", self.shown);
-        let connected = match &self.tls {
-            Some(tls) => self.config.connect(tls.clone()),
-            None => self.config.connect(NoTls),
+        let client = match self.dial() {
+            // Cut off on the way in: whoever does that says nothing about the next one.
+            Err(error) if error.code() == Some(&SqlState::ADMIN_SHUTDOWN) => self.dial(),
+            dialled => dialled,
         };
-        let mut client = connected.doing(&what)?;
+        let client = client.doing(&what)?;
+        Ok(Session::Postgres(Box::new(PostgresSession::new(client))))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the operator's database")]
+    fn dial(&self) -> std::result::Result<Client, ::postgres::Error> {
+        let mut client = match &self.tls {
+            Some(tls) => self.config.connect(tls.clone())?,
+            None => self.config.connect(NoTls)?,
+        };
         // An acknowledged commit is on disk, whatever the server's default is; a stronger promise
         // of the server is left as it is.
-        client
-            .batch_execute(
-                "SELECT set_config('synchronous_commit', 'on', false)
-                 WHERE current_setting('synchronous_commit') IN ('off', 'local')",
-            )
-            .doing(&what)?;
-        Ok(Session::Postgres(Box::new(PostgresSession::new(client))))
+        client.batch_execute(
+            "SELECT set_config('synchronous_commit', 'on', false)
+             WHERE current_setting('synchronous_commit') IN ('off', 'local')",
+        )?;
+        Ok(client)
     }
 }
 

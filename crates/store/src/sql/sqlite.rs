@@ -7,12 +7,36 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-/// Pages in the write-ahead log before it is copied into the database. What is left in it is read
-/// again by the next process that opens the database alone, so it is kept short: a one-shot
-/// command must start quickly.
-const LOG_PAGES: u32 = 128;
+/// How much is written before the write-ahead log is copied into the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writing {
+    /// A little, now and then. What is left in the log is read again by the next process that opens
+    /// the database alone, so it is kept short: a one-shot command must start quickly.
+    Little,
+    /// All day long: a page that changes with every commit is copied once for many of them.
+    Much,
+}
 
-pub(crate) fn connect(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
+impl Writing {
+    const fn log_pages(self) -> u32 {
+        match self {
+            Self::Little => 128,
+            Self::Much => 1024,
+        }
+    }
+}
+
+/// Empties the log, unless others are using it: the next who opens the database has nothing to read.
+pub(crate) fn empty_log(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(Duration::ZERO)?;
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()))
+}
+
+pub(crate) fn connect(
+    path: &Path,
+    patience: Duration,
+    writing: Writing,
+) -> rusqlite::Result<Connection> {
     // The file is made before, with its mode; here it must exist.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
@@ -22,9 +46,11 @@ pub(crate) fn connect(path: &Path, patience: Duration) -> rusqlite::Result<Conne
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.busy_handler(Some(waiter(patience)))?;
     connection.set_prepared_statement_cache_capacity(64);
-    // FULL: an acknowledged commit is on disk.
+    // FULL: an acknowledged commit is on disk. What is only kept to undo a part of a transaction
+    // needs no file.
     connection.execute_batch(&format!(
-        "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = {LOG_PAGES};"
+        "PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = {};",
+        writing.log_pages()
     ))?;
     Ok(connection)
 }

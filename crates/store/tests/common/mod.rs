@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
+pub(crate) mod approval;
 #[allow(clippy::print_stderr, reason = "what is skipped is said")]
 pub(crate) mod postgres;
 
@@ -10,7 +11,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use ::postgres::SimpleQueryMessage;
-use glovebox_model::{Exec, ExecId, SpaceId, Status};
+use glovebox_model::{
+    Access, BackendName, Exec, ExecId, Lifetime, NetworkMode, Sandbox, SandboxConfig, SandboxId,
+    SandboxState, SpaceId, Status,
+};
 use glovebox_store::{Expectations, Kind, RequestKey, StateDir, Store, Verification};
 use serde_json::json;
 use tempfile::TempDir;
@@ -277,6 +281,43 @@ pub(crate) fn running_in(space: SpaceId) -> Exec {
         "ids": { "space_id": space },
     }))
     .unwrap()
+}
+
+pub(crate) fn sandbox(name: &str) -> Sandbox {
+    sandbox_in(SpaceId::local(), name)
+}
+
+pub(crate) fn sandbox_in(space: SpaceId, name: &str) -> Sandbox {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).unwrap();
+    let profile = running().policy_snapshot.unwrap();
+    Sandbox {
+        sandbox_id: SandboxId::from_random(random),
+        name: name.to_owned(),
+        space_id: space,
+        project_id: "proj".parse().unwrap(),
+        lifetime: Lifetime::Session,
+        scope: Some("session 1".to_owned()),
+        config: SandboxConfig {
+            backend: BackendName::Native,
+            image: None,
+            workspace: Access::Rw,
+            network: NetworkMode::None,
+            limits: profile.limits,
+            keep_root: false,
+            docker: None,
+        },
+        config_hash: "00".repeat(32),
+        state: SandboxState::Idle,
+        exec_id: None,
+        container_id: None,
+        created_at: "2026-01-02T03:04:05Z".parse().unwrap(),
+        last_used_at: "2026-01-02T03:04:05Z".parse().unwrap(),
+        uses: 0,
+        asked: glovebox_model::PartialProfile::default(),
+        trouble: None,
+        ports: Vec::new(),
+    }
 }
 
 pub(crate) fn ended(mut record: Exec, status: Status) -> Exec {

@@ -1,6 +1,11 @@
 //! A PostgreSQL database of a test's own: in the cluster that `GLOVEBOX_TEST_POSTGRES` names by the
 //! URL of its superuser, or in one that is started for this test alone.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test speaks to what it started"
+)]
+
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;

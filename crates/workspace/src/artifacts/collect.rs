@@ -3,20 +3,21 @@
 
 use std::ffi::CString;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read as _, Write as _};
 use std::ops::ControlFlow;
 
+use glovebox_capture::Secrets;
 use glovebox_model::{Artifact, ByteString, ExecId};
 use rustix::fd::AsFd;
-use rustix::fs::{AtFlags, OFlags, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, openat, readlinkat, unlinkat};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
-use super::OURS;
 use super::manifest::{DropReason, Dropped, Drops, Manifest, ManifestEntry};
+use super::{OURS, attributes};
 use crate::dir::{
     At, Dir, Order, READING, Skip, Visit, WalkEnd, WalkEntry, WalkLimits, from_io, regular,
-    remove_name, single, walk,
+    remove_name, single, temporary_name, walk,
 };
 use crate::fault::{FsError, FsErrorKind, FsResult};
 use crate::hex::hex;
@@ -74,15 +75,18 @@ impl Collected {
 
 /// Files are taken in the order of the walk (a directory's entries by name, then the directories in
 /// it), and one that would pass `cap` is removed: the same tree always keeps the same files.
-pub(super) fn collect(artifacts: &Dir, cap: u64) -> FsResult<Collected> {
+pub(super) fn collect(artifacts: &Dir, cap: u64, masks: &Secrets) -> FsResult<Collected> {
     let mut collector = Collector {
         left: cap,
         path_bytes: 0,
         guest: Vec::new(),
         dropped: Drops::default(),
         fault: None,
+        masks,
     };
     collector.make_way(artifacts)?;
+    let cleared = attributes::clear(artifacts, masks);
+    cleared.map_err(|errno| FsError::new("collect", b"", errno.into()))?;
     let limits = WalkLimits {
         depth: DEPTH,
         path_bytes: PATH_MAX,
@@ -115,12 +119,13 @@ pub(super) fn collect(artifacts: &Dir, cap: u64) -> FsResult<Collected> {
     }
 }
 
-struct Collector {
+struct Collector<'m> {
     left: u64,
     path_bytes: usize,
     guest: Vec<ManifestEntry>,
     dropped: Drops,
     fault: Option<FsError>,
+    masks: &'m Secrets,
 }
 
 /// Why a file is not kept, or a fault of ours.
@@ -130,7 +135,7 @@ enum Lost {
     Fault(FsErrorKind),
 }
 
-impl Collector {
+impl Collector<'_> {
     fn make_way(&mut self, artifacts: &Dir) -> FsResult<()> {
         for ours in OURS {
             let fault = |kind| FsError::new("remove", ours.as_bytes(), kind);
@@ -171,7 +176,7 @@ impl Collector {
             Err(Lost::Fault(kind)) => Err(fault(kind)),
             Err(Lost::Dropped(reason)) => {
                 self.dropped.add(Dropped {
-                    path: path_of(entry.path),
+                    path: path_of(&self.masks.redact(entry.path)),
                     kind: entry.stat.kind,
                     size: match entry.stat.kind {
                         Kind::Directory => 0,
@@ -189,8 +194,11 @@ impl Collector {
 
     fn take(&mut self, entry: &WalkEntry<'_>) -> Result<(), Lost> {
         let kind = entry.stat.kind;
+        if !self.masks.is_empty() && self.masks.find(entry.path).is_some() {
+            return Err(Lost::Dropped(DropReason::Secret));
+        }
         if kind == Kind::Directory {
-            return Ok(());
+            return self.check_directory(entry);
         }
         // A symbolic link's size is the length of its text, which takes room as well.
         if entry.stat.size > self.left {
@@ -201,8 +209,18 @@ impl Collector {
         }
         let (size, hash) = match kind {
             Kind::File => {
-                let (size, hash) = digest(entry.at, self.left)?;
-                (size, Some(hash))
+                let mut read = digest(entry.at, self.left, self.masks)?;
+                if read.is_secret {
+                    rewrite(entry.at, self.left, self.masks)?;
+                    read = digest(entry.at, self.left, self.masks)?;
+                    if read.is_secret {
+                        return Err(Lost::Dropped(DropReason::Secret));
+                    }
+                }
+                (read.size, Some(read.hash))
+            }
+            Kind::Symlink if self.points_to_a_secret(entry.at)? => {
+                return Err(Lost::Dropped(DropReason::Secret));
             }
             Kind::Directory
             | Kind::Symlink
@@ -221,10 +239,48 @@ impl Collector {
         });
         Ok(())
     }
+
+    fn check_directory(&self, entry: &WalkEntry<'_>) -> Result<(), Lost> {
+        if self.masks.is_empty() || entry.path.is_empty() {
+            return Ok(());
+        }
+        let flags = READING | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        let opened = openat(entry.at.dir, entry.at.name, flags, Mode::empty());
+        let held = opened.and_then(|fd| attributes::hold_a_secret(fd, self.masks));
+        match held {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(Lost::Dropped(DropReason::Secret)),
+            Err(Errno::ACCESS) => Err(Lost::Dropped(DropReason::Unreadable)),
+            Err(Errno::NOENT) => Err(Lost::Gone),
+            Err(Errno::NOTDIR | Errno::LOOP) => Err(Lost::Dropped(DropReason::Changed)),
+            Err(errno) => Err(Lost::Fault(errno.into())),
+        }
+    }
+
+    /// A link's text is whatever its maker wrote.
+    fn points_to_a_secret(&self, at: At<'_>) -> Result<bool, Lost> {
+        if self.masks.is_empty() {
+            return Ok(false);
+        }
+        match readlinkat(at.dir, at.name, Vec::new()) {
+            Ok(text) => Ok(self.masks.find(text.as_bytes()).is_some()),
+            Err(Errno::NOENT) => Err(Lost::Gone),
+            Err(Errno::INVAL) => Err(Lost::Dropped(DropReason::Changed)),
+            Err(errno) => Err(Lost::Fault(errno.into())),
+        }
+    }
 }
 
-/// Reads through one descriptor that was checked itself. The size is that of the bytes hashed.
-fn digest(at: At<'_>, left: u64) -> Result<(u64, String), Lost> {
+/// One file, as it was read.
+struct Read {
+    size: u64,
+    hash: String,
+    /// There is something in it that must be masked.
+    is_secret: bool,
+}
+
+/// Opens one file that is none of a guest's tricks.
+fn checked(at: At<'_>, left: u64) -> Result<File, Lost> {
     let fd = match single(at.dir, at.name.to_bytes(), READING | OFlags::NOFOLLOW) {
         Ok(fd) => fd,
         Err(FsErrorKind::Permission) => return Err(Lost::Dropped(DropReason::Unreadable)),
@@ -242,7 +298,18 @@ fn digest(at: At<'_>, left: u64) -> Result<(u64, String), Lost> {
         }
         Err(kind) => return Err(Lost::Fault(kind)),
     }
-    let mut file = File::from(fd).take(left.saturating_add(1));
+    Ok(File::from(fd))
+}
+
+/// Reads through one descriptor that was checked itself. The size is that of the bytes hashed.
+fn digest(at: At<'_>, left: u64, masks: &Secrets) -> Result<Read, Lost> {
+    let file = checked(at, left)?;
+    // A masked copy has none.
+    let hung = attributes::hold_a_secret(&file, masks);
+    let hung = hung.map_err(|errno| Lost::Fault(errno.into()))?;
+    let mut file = file.take(left.saturating_add(1));
+    let mut masks = (!masks.is_empty()).then(|| masks.redactor());
+    let mut unseen = Vec::new();
     let mut buffer = vec![0u8; 64 << 10];
     let mut digest = Sha256::new();
     let mut size = 0u64;
@@ -252,15 +319,66 @@ fn digest(at: At<'_>, left: u64) -> Result<(u64, String), Lost> {
             Ok(read) => {
                 digest.update(&buffer[..read]);
                 size += read as u64;
+                if let Some(redactor) = &mut masks {
+                    unseen.clear();
+                    redactor.push(&buffer[..read], &mut unseen);
+                }
             }
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => return Err(Lost::Fault(from_io(&error))),
         }
     }
     match size <= left {
-        true => Ok((size, hex(&digest.finalize()))),
+        true => Ok(Read {
+            size,
+            hash: hex(&digest.finalize()),
+            is_secret: hung
+                || masks.is_some_and(|mut redactor| {
+                    redactor.finish(&mut unseen);
+                    redactor.masked() > 0
+                }),
+        }),
         false => Err(Lost::Dropped(DropReason::Changed)),
     }
+}
+
+/// Puts a masked copy in the place of a file, which may have grown or shrunk by it.
+fn rewrite(at: At<'_>, left: u64, masks: &Secrets) -> Result<(), Lost> {
+    let fault = |error: &std::io::Error| Lost::Fault(from_io(error));
+    let mut file = checked(at, left)?;
+    let mode = file.metadata().map_err(|it| fault(&it))?.permissions();
+    let name = temporary_name().map_err(Lost::Fault)?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let copy = openat(at.dir, &name, flags, Mode::RUSR | Mode::WUSR);
+    let mut copy = File::from(copy.map_err(|errno| Lost::Fault(errno.into()))?);
+    let mut redactor = masks.redactor();
+    let (mut buffer, mut clean) = (vec![0u8; 64 << 10], Vec::new());
+    let written = loop {
+        clean.clear();
+        let read = match file.read(&mut buffer) {
+            Ok(read) => read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) => break Err(error),
+        };
+        match read {
+            0 => redactor.finish(&mut clean),
+            read => redactor.push(&buffer[..read], &mut clean),
+        }
+        if let Err(error) = copy.write_all(&clean) {
+            break Err(error);
+        }
+        if read == 0 {
+            break copy.set_permissions(mode);
+        }
+    };
+    let moved = written.map_err(|it| fault(&it)).and_then(|()| {
+        let moved = rustix::fs::renameat(at.dir, &name, at.dir, at.name);
+        moved.map_err(|errno| Lost::Fault(errno.into()))
+    });
+    if moved.is_err() {
+        let _ = unlinkat(at.dir, &name, AtFlags::empty());
+    }
+    moved
 }
 
 fn remove(at: At<'_>) -> Result<(), FsErrorKind> {

@@ -50,6 +50,8 @@ pub enum DropReason {
     Reserved,
     /// Grew while it was read.
     Changed,
+    /// Its name has a secret in it.
+    Secret,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,6 +4,7 @@
 //! after everything in the sandbox is dead; whatever the guest left under those four names is
 //! removed first and reported as dropped.
 
+mod attributes;
 mod collect;
 mod manifest;
 mod meta;
@@ -11,17 +12,20 @@ mod meta;
 use std::ffi::CString;
 use std::io::Write;
 
+use glovebox_capture::Secrets;
 use glovebox_model::{Code, Error, Exec, ExecId, Input, ProjectId, Result, Stage};
 use rustix::fd::AsFd;
 use rustix::fs::renameat;
 use rustix::io::Errno;
 
+use crate::change::{Marks, carry};
 use crate::dir::{Dir, from_io, remove_name, temporary_name};
 use crate::fault::{FsError, FsErrorKind};
 use crate::input;
 use crate::layout::{Project, WorkKind, artifacts_path};
 use crate::sink::{Captured, Excerpt, OutputSink};
 use crate::stat::Kind;
+use crate::{lines, sealed};
 
 pub use collect::Collected;
 pub use manifest::{DropReason, Dropped, Drops, Manifest, ManifestEntry};
@@ -129,9 +133,42 @@ impl ExecFiles {
     }
 
     /// After the last process of the exec is dead: takes stock of what it left, removes what is over
-    /// `cap` bytes, and puts the two streams beside it.
-    pub fn settle(&self, stdout: &Captured, stderr: &Captured, cap: u64) -> Result<Collected> {
-        let mut collected = collect::collect(&self.artifacts, cap).map_err(collecting)?;
+    /// `cap` bytes, masks what is secret, and puts the two streams beside it.
+    pub fn settle(
+        &self,
+        stdout: &Captured,
+        stderr: &Captured,
+        cap: u64,
+        masks: &Secrets,
+    ) -> Result<Collected> {
+        let collected = collect::collect(&self.artifacts, cap, masks).map_err(collecting)?;
+        self.beside(collected, stdout, stderr)
+    }
+
+    /// The same for artifacts that lie in memory. What is over `cap` never reaches the disk.
+    pub fn settle_from(
+        &self,
+        memory: &Dir,
+        stdout: &Captured,
+        stderr: &Captured,
+        cap: u64,
+        masks: &Secrets,
+    ) -> Result<Collected> {
+        let collected = collect::collect(memory, cap, masks).map_err(collecting)?;
+        if let Err(error) = carry(memory, &self.artifacts, Marks::Left) {
+            // What no list names is of no use to anybody.
+            let _ = self.artifacts.clear();
+            return Err(collecting(error));
+        }
+        self.beside(collected, stdout, stderr)
+    }
+
+    fn beside(
+        &self,
+        mut collected: Collected,
+        stdout: &Captured,
+        stderr: &Captured,
+    ) -> Result<Collected> {
         for (stream, captured) in [(Stream::Stdout, stdout), (Stream::Stderr, stderr)] {
             let spool = c_name(&stream.spool_name(&self.exec)).map_err(collecting)?;
             self.install(&spool, stream.file_name())
@@ -164,8 +201,10 @@ impl ExecFiles {
 
     /// Removes everything of an exec that never started.
     pub fn discard(self) -> Result<()> {
-        for stream in [Stream::Stdout, Stream::Stderr] {
-            match self.shelf.remove_entry(&stream.spool_name(&self.exec)) {
+        let spools = [Stream::Stdout, Stream::Stderr].map(|it| it.spool_name(&self.exec));
+        let beside = spools.into_iter().chain(lines::names(&self.exec));
+        for name in beside.chain([sealed::name(&self.exec)]) {
+            match self.shelf.remove_entry(&name) {
                 Err(error) if error.kind() != FsErrorKind::NotFound => {
                     return Err(collecting(error));
                 }

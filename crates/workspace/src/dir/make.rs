@@ -6,7 +6,7 @@ use super::Dir;
 use crate::fault::{FsError, FsErrorKind, FsResult};
 use crate::relpath::RelPath;
 
-pub(super) fn permissions(mode: u32) -> Mode {
+pub(crate) fn permissions(mode: u32) -> Mode {
     Mode::from_raw_mode(mode & 0o777)
 }
 

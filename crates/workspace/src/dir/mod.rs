@@ -2,9 +2,11 @@
 //! does not matter what is renamed or linked around it meanwhile.
 
 mod list;
+mod look;
 mod make;
 mod named;
 mod open;
+mod plain;
 mod read;
 mod remove;
 mod scan;
@@ -24,13 +26,15 @@ use crate::relpath::RelPath;
 use crate::stat::{FileId, Stat, stat_fd};
 
 pub use list::{Entry, Listing};
+pub(crate) use make::permissions;
 pub(crate) use open::single;
 pub(crate) use read::{READING, from_io, regular};
 pub(crate) use remove::remove_name;
+pub(crate) use scan::entries;
 pub use usage::{DiskUsage, UsageLimits};
 pub(crate) use walk::{At, Order, walk};
 pub use walk::{Skip, Visit, WalkEnd, WalkEntry, WalkLimits};
-pub(crate) use write::temporary_name;
+pub(crate) use write::{FRESH, is_temporary, temporary_name};
 
 #[derive(Debug)]
 pub struct Dir(OwnedFd);
@@ -111,7 +115,11 @@ impl Dir {
 
     /// The directory that holds `path`, and the name in it: what the calls need that have no
     /// `openat2` of their own. One name cannot leave a directory that is held open.
-    fn parent(&self, action: &'static str, path: &RelPath) -> FsResult<(Held<'_>, CString)> {
+    pub(crate) fn parent(
+        &self,
+        action: &'static str,
+        path: &RelPath,
+    ) -> FsResult<(Held<'_>, CString)> {
         let fault = |kind| FsError::new(action, path.as_bytes(), kind);
         let (parent, name) = path
             .split()
@@ -139,7 +147,7 @@ impl From<Dir> for OwnedFd {
 }
 
 #[derive(Debug)]
-enum Held<'a> {
+pub(crate) enum Held<'a> {
     Here(BorrowedFd<'a>),
     Opened(Dir),
 }

@@ -15,7 +15,7 @@ const BUFFER: usize = 32 << 10;
 
 /// Calls `each` with every entry but `.` and `..`; the kind is the directory's hint and may be
 /// unknown. `dir` must be open for reading.
-pub(super) fn entries(
+pub(crate) fn entries(
     dir: BorrowedFd<'_>,
     mut each: impl FnMut(&CStr, FileType) -> ControlFlow<()>,
 ) -> Result<(), Errno> {

@@ -15,7 +15,7 @@ use crate::fault::{FsError, FsErrorKind, FsResult};
 use crate::relpath::RelPath;
 use crate::stat::{Kind, stat_name};
 
-pub(super) const FRESH: OFlags = OFlags::WRONLY
+pub(crate) const FRESH: OFlags = OFlags::WRONLY
     .union(OFlags::CREATE)
     .union(OFlags::EXCL)
     .union(OFlags::NOFOLLOW);
@@ -70,10 +70,26 @@ fn fill(parent: &impl AsFd, name: &CString, contents: &[u8], mode: u32) -> Resul
         .map_err(|error| from_io(&error))
 }
 
+const TEMPORARY: &str = ".glovebox-";
+
+/// Whether a name looks like one that [`temporary_name`] gave, or a removal made from it.
+pub(crate) fn is_temporary(name: &[u8]) -> bool {
+    let Some(rest) = name.strip_prefix(TEMPORARY.as_bytes()) else {
+        return false;
+    };
+    let Some((random, number)) = rest.split_at_checked(16) else {
+        return false;
+    };
+    random
+        .iter()
+        .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        && (number.is_empty() || number.starts_with(b"-"))
+}
+
 /// Nobody guesses it, so nobody waits there.
 pub(crate) fn temporary_name() -> Result<CString, FsErrorKind> {
     let mut random = [0u8; 8];
     getrandom::fill(&mut random).map_err(|_| FsErrorKind::Os(Errno::IO))?;
-    let name = format!(".glovebox-{:016x}", u64::from_ne_bytes(random));
+    let name = format!("{TEMPORARY}{:016x}", u64::from_ne_bytes(random));
     CString::new(name).map_err(|_| FsErrorKind::Os(Errno::INVAL))
 }

@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use glovebox_capture::Secrets;
 use glovebox_model::{
-    ByteString, Correlation, Exec, ExecId, Isolation, Mode, ProjectId, Risk, SpaceId, Status, Usage,
+    ByteString, Correlation, Exec, ExecId, Isolation, Mode, PartialProfile, ProjectId, Risk,
+    SpaceId, Status, Usage, Writes,
 };
 use glovebox_workspace::{
     Captured, Collected, Dir, DropReason, ExecFiles, Kind, Layout, Manifest, RelPath, Stream,
@@ -56,7 +58,9 @@ impl Run {
     }
 
     fn settle(&self, cap: u64) -> Collected {
-        self.files.settle(&self.stdout, &self.stderr, cap).unwrap()
+        self.files
+            .settle(&self.stdout, &self.stderr, cap, &Secrets::none())
+            .unwrap()
     }
 
     fn seal(&self, cap: u64) -> Manifest {
@@ -92,6 +96,8 @@ fn record() -> Exec {
         project_id: "p".parse().unwrap(),
         mode: Mode::Run,
         skill_id: None,
+        skill_version: None,
+        skill_digest: None,
         cmd: text("env"),
         args: vec![],
         cwd: text("/workspace/work"),
@@ -119,14 +125,27 @@ fn record() -> Exec {
         artifacts_dir: None,
         artifacts: vec![],
         artifacts_dropped: 0,
+        writes: Writes::default(),
+        changes: None,
+        snapshot_before: None,
+        asked: PartialProfile::default(),
+        ruling: None,
+        approval_id: None,
+        consent: None,
         backend: None,
+        runtime: None,
+        notes: Vec::new(),
         isolation: Isolation::default(),
         policy_snapshot: None,
         capped: vec![],
         risk: Risk::default(),
         usage: Usage::default(),
+        traffic: None,
+        secrets: vec![],
         effects: vec![],
         gates: vec![],
+        effect_count: None,
+        preview: None,
         verdict: None,
         error: None,
         receipt: None,
@@ -222,6 +241,52 @@ fn d0_13_links_are_listed_and_never_followed() {
     assert!(json.unwrap().contains("\"type\": \"symlink\""));
     run.place.dir.remove_all(&rel("projects")).unwrap();
     run.place.assert_outside_untouched();
+}
+
+#[test]
+fn what_is_secret_is_masked_in_files_and_drops_names_and_links() {
+    let run = run();
+    let value = "ghp_Zk3vXq81LmNc02QpRt";
+    let write = |path: &str, text: &str| {
+        run.dir().write(&rel(path), text.as_bytes(), 0o644).unwrap();
+    };
+    write("text", &format!("before {value} after"));
+    write(&format!("{value}.txt"), "named");
+    rustix::fs::symlinkat(value, run.dir(), "link").unwrap();
+    rustix::fs::symlinkat("text", run.dir(), "other").unwrap();
+    write("hung", "nothing in it");
+    run.dir().mkdir_all(&rel("below"), 0o755).unwrap();
+    let base = run.place.inside.join(run.files.path());
+    let none = rustix::fs::XattrFlags::empty();
+    for path in [base.clone(), base.join("hung"), base.join("below")] {
+        rustix::fs::setxattr(&path, "user.note", value.as_bytes(), none).unwrap();
+    }
+    let name = "token".parse().unwrap();
+    let secrets = Secrets::compile([(name, value.as_bytes().to_vec())]).unwrap();
+    let collected = run
+        .files
+        .settle(&run.stdout, &run.stderr, 10_000, &secrets)
+        .unwrap();
+    assert_eq!(kept(&collected), ["hung", "text"]);
+    for path in [&base, &base.join("hung")] {
+        let mut value = [0; 64];
+        let left = rustix::fs::getxattr(path, "user.note", &mut value);
+        assert_eq!(left, Err(rustix::io::Errno::NODATA), "{}", path.display());
+    }
+    assert!(!base.join("below").exists());
+    let text = run.dir().read(&rel("text"), 1 << 10).unwrap();
+    assert_eq!(text, b"before [secret token] after");
+    let dropped = drops(&collected);
+    assert_eq!(
+        dropped,
+        [
+            ("below".to_owned(), DropReason::Secret),
+            ("[secret token].txt".to_owned(), DropReason::Secret),
+            ("link".to_owned(), DropReason::Secret),
+        ]
+    );
+    let left = |name: &str| rustix::fs::readlinkat(run.dir(), name, Vec::new());
+    assert!(left("link").is_err() && left("other").is_ok());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use glovebox_capture::Secrets;
 use glovebox_model::{ByteString, Code, ExecId, Input, ProjectId};
 use glovebox_workspace::{Dir, FsErrorKind, Layout, Stream, WorkKind};
 
@@ -232,7 +233,7 @@ fn a_running_streams_own_file_is_read_and_not_the_guests() {
     };
     assert_eq!(read(), "true", "while it runs");
     files
-        .settle(&stdout.finish(), &stderr.finish(), 1000)
+        .settle(&stdout.finish(), &stderr.finish(), 1000, &Secrets::none())
         .unwrap();
     assert_eq!(read(), "true", "and after");
     let error = layout.stream(&id("demo"), &exec(2), Stream::Stdout);

@@ -8,5 +8,6 @@ mod layout;
 mod paths;
 mod place;
 mod races;
+mod read;
 mod resolver;
 mod trees;

@@ -3,8 +3,14 @@
 
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 
-use crate::place::{CANARY, place, rel};
+use crate::place::{CANARY, Place, place, rel};
 use glovebox_workspace::{Dir, Existing, FsErrorKind, Kind, PathError, RelPath};
+
+impl Place {
+    fn read_kind(&self, path: &str) -> FsErrorKind {
+        self.read(path).expect_err(path).kind()
+    }
+}
 
 fn refused(path: impl AsRef<[u8]>) -> PathError {
     RelPath::new(path).unwrap_err()

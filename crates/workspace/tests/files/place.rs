@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use glovebox_workspace::{Dir, FsErrorKind, FsResult, RelPath};
+use glovebox_workspace::{Dir, RelPath};
 
 pub(crate) const CANARY: &[u8] = b"host canary";
 
@@ -51,14 +51,6 @@ impl Place {
         let path = self.inside.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, contents).unwrap();
-    }
-
-    pub(crate) fn read(&self, path: &str) -> FsResult<Vec<u8>> {
-        self.dir.read(&rel(path), 1 << 20)
-    }
-
-    pub(crate) fn read_kind(&self, path: &str) -> FsErrorKind {
-        self.read(path).expect_err(path).kind()
     }
 
     pub(crate) fn assert_outside_untouched(&self) {

@@ -15,11 +15,12 @@ impl Run<'_> {
             (Some(started), Some(ended)) => ended.saturating_duration_since(started),
             _ => Duration::ZERO,
         };
+        self.heard_by_interpreter()?;
         if let Some(refusal) = self.report.refusal {
             return Err(refusal);
         }
-        let stats = self.prepared.seat.group.as_ref().map(cgroup::Group::stats);
-        let stats = stats.unwrap_or_default();
+        let stats = self.seat.group.as_ref().map(cgroup::Group::stats);
+        let stats = self.baseline.since(&stats.unwrap_or_default());
         let signal = self
             .report
             .status
@@ -56,7 +57,7 @@ impl Run<'_> {
                 .unwrap_or(0)
                 .max(self.usage.max_rss)
                 .max(self.watch.max_memory()),
-            max_pids: stats.max_pids.unwrap_or(0).max(self.watch.max_pids()),
+            max_pids: self.max_pids(&stats),
         };
         Ok(Ended {
             ending,
@@ -64,12 +65,22 @@ impl Run<'_> {
             limit_hit,
             duration,
             usage,
+            notices_dropped: self.notices.dropped(),
         })
     }
 
     /// Killed children that nobody waited for are missing from pid 1's own account.
     fn cpu_ms(&self, stats: &cgroup::Stats) -> u64 {
-        (stats.cpu_us.unwrap_or(self.usage.cpu_us) / 1000).max(self.watch.cpu_ms())
+        let used = stats.cpu_us.unwrap_or(self.usage.cpu_us) / 1000;
+        let used = used.saturating_sub(self.baseline.watched_cpu_ms());
+        used.max(self.watch.cpu_ms())
+    }
+
+    /// A peak of earlier processes hides this run's; there was at least one.
+    fn max_pids(&self, stats: &cgroup::Stats) -> u64 {
+        let ran = u64::from(self.report.status.is_some());
+        let counted = stats.max_pids.unwrap_or(0).max(self.watch.max_pids());
+        counted.max(ran)
     }
 
     /// A limit that the program met and ended by itself, one way or another.
@@ -97,7 +108,7 @@ impl Run<'_> {
             return Some(LimitKind::Pids);
         }
         if code == Some(0) {
-            return None;
+            return self.watch.space_passed();
         }
         if full.is_some_and(|scratch| scratch.bytes_free < 4096) {
             return Some(LimitKind::Disk);

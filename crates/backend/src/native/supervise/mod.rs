@@ -1,8 +1,9 @@
 //! One loop around a running payload: its streams, its time, its limits, its end.
 
 mod ending;
+mod leaving;
+mod wiring;
 
-use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use glovebox_cage::{Event, Scratch};
@@ -11,12 +12,17 @@ use glovebox_workspace::Dir;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use self::wiring::{Feed, Listener, Wiring};
+use super::baseline::Baseline;
+use super::notices::Notices;
+use super::parcels::Parcels;
+use super::preload::{Answer, Interpreter};
 use super::pump::{Inlet, Outlet, Taken};
-use super::sandbox::{Prepared, broken, setup_failed};
+use super::sandbox::{Seat, broken, setup_failed};
 use super::watch::Watch;
 use crate::ended::Ended;
 use crate::spec::{Order, c_string};
-use crate::streams::{Cancel, Sink, Stream};
+use crate::streams::{Cancel, Sink};
 
 /// Building takes milliseconds; a file system that hangs must not hang the caller.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -24,6 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const ROOM: Duration = Duration::from_millis(2);
 /// From TERM to KILL when the time is up or a limit is passed.
 const GRACE: Duration = Duration::from_secs(1);
+/// From killing all processes of a kept sandbox to giving it up.
+const SWEEP_GRACE: Duration = Duration::from_secs(10);
 /// From TERM to KILL when somebody canceled: a program may want to tidy up.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
@@ -38,12 +46,58 @@ enum Reason {
     Canceled,
 }
 
-/// TERM was sent; KILL follows.
+/// TERM was sent; what follows is harder each time.
 #[derive(Debug, Clone, Copy)]
 struct Stopping {
     reason: Reason,
-    kill_at: Instant,
-    killed: bool,
+    harder_at: Instant,
+    force: Force,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Force {
+    Asked,
+    /// Everybody inside was killed but pid 1, which stays.
+    Swept,
+    /// The whole sandbox was.
+    Killed,
+}
+
+/// Where the sandbox is when its run begins.
+#[derive(Debug)]
+pub(super) enum Opening {
+    /// On its way. The clock starts when it stands; it is gone when the run is over.
+    Building,
+    /// It stands, alone and untouched. The clock starts with the order.
+    Built {
+        init: i32,
+    },
+    Bound(Bound),
+}
+
+/// A sandbox that stands, with the directories of this run on their way into it. The clock starts
+/// with the order.
+#[derive(Debug)]
+pub(super) struct Bound {
+    /// Pid 1, as the host knows it.
+    pub(super) init: i32,
+    pub(super) baseline: Baseline,
+    pub(super) interpreter: Option<Box<Interpreter>>,
+    pub(super) tenure: Tenure,
+}
+
+/// What becomes of a sandbox that stood when its run is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tenure {
+    Single,
+    Kept,
+}
+
+/// What a run came to, and whether the sandbox still stands, with nobody but pid 1 in it.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) ended: Result<Ended>,
+    pub(super) stands: bool,
 }
 
 /// What pid 1 reported about the payload.
@@ -54,18 +108,37 @@ struct Report {
     refusal: Option<Error>,
 }
 
-pub(super) fn run(
-    prepared: &Prepared,
-    order: &Order,
-    profile: &Profile,
-    watched: &[&Dir],
-    stdin: Option<OwnedFd>,
-    sink: &mut dyn Sink,
-    cancel: &Cancel,
-) -> Result<Ended> {
-    let mut run = Run::start(prepared, order, profile, watched, stdin)?;
+pub(super) fn run(seat: &Seat, opening: Opening, asked: crate::sandbox::Run<'_>) -> Outcome {
+    let crate::sandbox::Run {
+        order,
+        profile,
+        watched,
+        stdin,
+        secrets,
+        sink,
+        cancel,
+    } = asked;
+    let started = Parcels::pack(secrets).and_then(|parcels| {
+        let (feed, asked) = (Feed { stdin, parcels }, (order, profile));
+        Run::start(seat, opening, asked, watched, feed)
+    });
+    match started {
+        Ok(mut run) => {
+            let ended = see_through(&mut run, sink, cancel);
+            let stands = run.end == Some(End::Emptied);
+            let ended = ended.and_then(|()| run.conclude());
+            Outcome { ended, stands }
+        }
+        Err(error) => Outcome {
+            ended: Err(error),
+            stands: false,
+        },
+    }
+}
+
+fn see_through(run: &mut Run<'_>, sink: &mut dyn Sink, cancel: &Cancel) -> Result<()> {
     let mut buffer = Outlet::buffer();
-    while !run.finished {
+    while run.end.is_none() {
         run.turn(&mut buffer, sink, cancel)?;
     }
     // Whatever was written before the end lies in the pipes. A descriptor that the program gave
@@ -73,13 +146,26 @@ pub(super) fn run(
     for outlet in &mut run.outlets {
         while outlet.take(&mut buffer, sink) == Taken::Some {}
     }
-    run.conclude()
+    run.notices.finish(sink);
+    Ok(())
+}
+
+/// How a run was over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Nothing of the sandbox is left.
+    Gone,
+    /// Nobody but pid 1 is left in it who could do anything.
+    Emptied,
 }
 
 struct Run<'run> {
-    prepared: &'run Prepared,
+    seat: &'run Seat,
     profile: &'run Profile,
-    /// When the sandbox stood and the order was taken; none while it is being built.
+    tenure: Option<Tenure>,
+    baseline: Baseline,
+    listener: Option<Listener>,
+    /// When the order was given to a sandbox that stood; none while it is being built.
     started: Option<Instant>,
     ended: Option<Instant>,
     deadline: Instant,
@@ -90,43 +176,60 @@ struct Run<'run> {
     report: Report,
     usage: glovebox_cage::Usage,
     init_listening: bool,
-    finished: bool,
+    looked_for_leaving: bool,
+    notices: Notices<'run>,
+    end: Option<End>,
 }
 
 impl<'run> Run<'run> {
     fn start(
-        prepared: &'run Prepared,
-        order: &Order,
-        profile: &'run Profile,
+        seat: &'run Seat,
+        opening: Opening,
+        (order, profile): (&'run Order, &'run Profile),
         watched: &[&'run Dir],
-        stdin: Option<OwnedFd>,
+        feed: Feed,
     ) -> Result<Self> {
-        let no_pipe = |errno: Errno| broken(&errno);
-        let (inlet, input) = Inlet::new(stdin).map_err(no_pipe)?;
-        let (stdout, output) = Outlet::new(Stream::Stdout).map_err(no_pipe)?;
-        let (stderr, error) = Outlet::new(Stream::Stderr).map_err(no_pipe)?;
         let now = Instant::now();
-        let watch = Watch::new(profile, watched, now);
-        let order = cage_order(order);
-        prepared
-            .seat
-            .handle
-            .execute(order, [input.as_fd(), output.as_fd(), error.as_fd()])
-            .map_err(|errno| broken(&errno))?;
-        Ok(Self {
-            prepared,
-            profile,
-            started: None,
-            ended: None,
-            deadline: now + PATIENCE,
+        let in_time = now + profile.limits.wall_ms.duration();
+        let (bound, init, started, deadline) = match opening {
+            Opening::Building => (None, None, None, now + PATIENCE),
+            Opening::Built { init } => (None, Some(init), Some(now), in_time),
+            Opening::Bound(bound) => {
+                let init = bound.init;
+                (Some(bound), Some(init), Some(now), in_time)
+            }
+        };
+        let tenure = bound.as_ref().map(|it| it.tenure);
+        let baseline = bound.as_ref().map(|it| it.baseline).unwrap_or_default();
+        let mut watch = Watch::new(profile, watched, now, baseline);
+        init.into_iter().for_each(|init| watch.born(init));
+        let Wiring {
             inlet,
-            outlets: [stdout, stderr],
+            outlets,
+            listener,
+        } = match bound.and_then(|it| it.interpreter) {
+            None => Wiring::by_order(seat, order, tenure.is_some(), feed)?,
+            Some(interpreter) => Wiring::by_message(*interpreter, order, feed)?,
+        };
+        Ok(Self {
+            seat,
+            profile,
+            tenure,
+            baseline,
+            listener,
+            started,
+            ended: None,
+            deadline,
+            inlet,
+            outlets,
             watch,
             stopping: None,
             report: Report::default(),
             usage: glovebox_cage::Usage::default(),
             init_listening: true,
-            finished: false,
+            looked_for_leaving: false,
+            notices: Notices::new(order),
+            end: None,
         })
     }
 
@@ -143,6 +246,11 @@ impl<'run> Run<'run> {
                 let _ = outlet.take(buffer, sink);
             }
         }
+        // Before its end is heard: whoever asked was there.
+        if let (true, Some(calls)) = (ready.calls, self.seat.handle.calls()) {
+            self.notices.serve(calls, sink);
+        }
+        self.notices.look(Instant::now(), sink);
         if ready.init {
             self.hear_init()?;
         }
@@ -152,12 +260,16 @@ impl<'run> Run<'run> {
         if ready.cancel {
             self.canceled(cancel.take());
         }
+        if self.end.is_none() && self.has_left() {
+            self.report.status = Some(0);
+            self.finish(End::Emptied);
+        }
         self.clock();
         Ok(())
     }
 
     fn wait(&self, sink: &dyn Sink, cancel: &Cancel) -> Result<Ready> {
-        let handle = &self.prepared.seat.handle;
+        let handle = &self.seat.handle;
         let mut fds = vec![
             PollFd::from_borrowed_fd(handle.control_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(cancel.fd(), PollFlags::IN),
@@ -183,6 +295,10 @@ impl<'run> Run<'run> {
                 fds.push(PollFd::new(pipe, PollFlags::IN));
             }
         }
+        if let Some(calls) = handle.calls().filter(|_| self.notices.is_open()) {
+            slots.calls = Some(fds.len());
+            fds.push(PollFd::new(calls, PollFlags::IN));
+        }
         let now = Instant::now();
         let alarm = if open {
             self.next_alarm()
@@ -205,21 +321,19 @@ impl<'run> Run<'run> {
             source: is_ready(slots.source),
             inlet: is_ready(slots.inlet),
             outlets: slots.outlets.map(is_ready),
+            calls: is_ready(slots.calls),
         })
     }
 
     fn next_alarm(&self) -> Instant {
         let end = match self.stopping {
             None => self.deadline,
-            Some(Stopping {
-                killed: false,
-                kill_at,
-                ..
-            }) => kill_at,
+            Some(stopping) if stopping.force != Force::Killed => stopping.harder_at,
             // Killed: only the end is awaited, looked for again should a message be lost.
-            Some(Stopping { killed: true, .. }) => Instant::now() + GRACE,
+            Some(_) => Instant::now() + GRACE,
         };
-        end.min(self.watch.next())
+        let end = end.min(self.watch.next());
+        self.notices.next_look().map_or(end, |look| look.min(end))
     }
 
     fn clock(&mut self) {
@@ -230,10 +344,12 @@ impl<'run> Run<'run> {
                 self.stop(Reason::Canceled, Duration::ZERO);
             }
             None if now >= self.deadline => self.stop(Reason::Limit(LimitKind::Wall), GRACE),
-            Some(stopping) if !stopping.killed && now >= stopping.kill_at => self.kill(),
+            Some(stopping) if stopping.force != Force::Killed && now >= stopping.harder_at => {
+                self.kill();
+            }
             _ => {}
         }
-        let group = self.prepared.seat.group.as_ref();
+        let group = self.seat.group.as_ref();
         let passed = self.watch.look(now, group);
         if let (Some(limit), None) = (passed, self.stopping) {
             self.stop(Reason::Limit(limit), Duration::ZERO);
@@ -241,25 +357,32 @@ impl<'run> Run<'run> {
     }
 
     fn stop(&mut self, reason: Reason, grace: Duration) {
-        let kill_at = Instant::now() + grace;
         self.stopping = Some(Stopping {
             reason,
-            kill_at,
-            killed: false,
+            harder_at: Instant::now() + grace,
+            force: Force::Asked,
         });
         if grace.is_zero() {
             return self.kill();
         }
-        let handle = &self.prepared.seat.handle;
+        let handle = &self.seat.handle;
         // A stopped process takes its TERM only when it goes on.
         let _ = handle.signal(rustix::process::Signal::TERM.as_raw());
         let _ = handle.signal(rustix::process::Signal::CONT.as_raw());
     }
 
+    /// A kept sandbox outlives what runs in it, unless that does not go.
     fn kill(&mut self) {
-        let _ = self.prepared.seat.handle.kill();
-        if let Some(stopping) = &mut self.stopping {
-            stopping.killed = true;
+        let Some(stopping) = &mut self.stopping else {
+            return;
+        };
+        if self.tenure == Some(Tenure::Kept) && stopping.force == Force::Asked {
+            let _ = self.seat.handle.sweep();
+            stopping.force = Force::Swept;
+            stopping.harder_at = Instant::now() + SWEEP_GRACE;
+        } else {
+            let _ = self.seat.handle.kill();
+            stopping.force = Force::Killed;
         }
     }
 
@@ -272,12 +395,8 @@ impl<'run> Run<'run> {
     }
 
     fn hear_init(&mut self) -> Result<()> {
-        let event = self
-            .prepared
-            .seat
-            .handle
-            .next_init()
-            .map_err(|errno| broken(&errno))?;
+        let event = self.seat.handle.next_init();
+        let event = event.map_err(|errno| broken(&errno))?;
         match event {
             None => self.init_listening = false,
             Some(Event::Ready) => {
@@ -285,46 +404,85 @@ impl<'run> Run<'run> {
                 self.started = Some(now);
                 self.deadline = now + self.profile.limits.wall_ms.duration();
             }
-            Some(Event::Exited { status, scratch }) => {
+            Some(Event::Exited {
+                status,
+                scratch,
+                usage,
+            }) => {
                 self.report.status = Some(status);
                 self.report.scratch = scratch;
+                if self.tenure.is_some() {
+                    self.usage = usage;
+                    self.finish(End::Emptied);
+                }
             }
             Some(Event::CwdFailed { errno }) => self.report.refusal = Some(no_cwd(errno)),
             Some(Event::ExecFailed { errno }) => self.report.refusal = Some(no_exec(errno)),
             Some(Event::Failed(failure)) => self.report.refusal = Some(setup_failed(&failure)),
-            Some(event @ (Event::Born { .. } | Event::Ended { .. } | Event::Vanished)) => {
-                return Err(broken(&format!("unexpected {event:?}")));
-            }
+            Some(
+                event @ (Event::Born { .. }
+                | Event::Attached
+                | Event::Detached
+                | Event::Ended { .. }
+                | Event::Vanished),
+            ) => return Err(broken(&format!("unexpected {event:?}"))),
         }
         Ok(())
     }
 
     fn hear_control(&mut self) -> Result<()> {
-        let event = self
-            .prepared
-            .seat
-            .handle
-            .next_control()
-            .map_err(|errno| broken(&errno))?;
+        let event = self.seat.handle.next_control();
+        let event = event.map_err(|errno| broken(&errno))?;
         match event {
             Event::Born { pid } => self.watch.born(pid),
+            Event::Attached => self.tell_interpreter()?,
             Event::Ended { usage } => {
                 self.usage = usage;
                 // What pid 1 said last may still lie in its socket.
                 while self.init_listening {
                     self.hear_init()?;
                 }
-                self.ended = Some(Instant::now());
-                self.finished = true;
+                self.finish(End::Gone);
             }
             Event::Vanished => return Err(broken(&"it was killed")),
             Event::Failed(failure) => return Err(setup_failed(&failure)),
             Event::Ready
+            | Event::Detached
             | Event::CwdFailed { .. }
             | Event::ExecFailed { .. }
             | Event::Exited { .. } => return Err(broken(&format!("unexpected {event:?}"))),
         }
         Ok(())
+    }
+
+    fn finish(&mut self, end: End) {
+        self.ended = Some(Instant::now());
+        self.end = Some(end);
+    }
+
+    /// Its directories are there: now it may begin.
+    fn tell_interpreter(&mut self) -> Result<()> {
+        match &mut self.listener {
+            None => Ok(()),
+            Some(listener) => match listener.message.take() {
+                Some(message) => listener.interpreter.tell(&message),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// Nothing of the program ran unless its interpreter said that it begins. One that is ended by
+    /// us before need not have.
+    fn heard_by_interpreter(&self) -> Result<()> {
+        let answer = self.listener.as_ref().map(|it| it.interpreter.answer());
+        match answer {
+            None | Some(Answer::Begins) => Ok(()),
+            Some(Answer::NoDirectory { errno }) => Err(no_cwd(errno)),
+            Some(Answer::None) if self.stopping.is_some() => Ok(()),
+            Some(Answer::None) => Err(broken(
+                &"the interpreter that was started ahead did not take its order",
+            )),
+        }
     }
 }
 
@@ -334,6 +492,7 @@ struct Slots {
     source: Option<usize>,
     inlet: Option<usize>,
     outlets: [Option<usize>; 2],
+    calls: Option<usize>,
 }
 
 struct Ready {
@@ -343,9 +502,10 @@ struct Ready {
     source: bool,
     inlet: bool,
     outlets: [bool; 2],
+    calls: bool,
 }
 
-fn cage_order(order: &Order) -> glovebox_cage::Order {
+pub(super) fn cage_order(order: &Order) -> glovebox_cage::Order {
     let env = order.env.iter().filter_map(|(key, value)| {
         let mut pair = key.as_bytes().to_vec();
         pair.push(b'=');
@@ -370,7 +530,7 @@ fn no_cwd(errno: i32) -> Error {
     .hint("`--cwd` is relative to the workspace, or absolute below `/workspace`")
 }
 
-fn no_exec(errno: i32) -> Error {
+pub(crate) fn no_exec(errno: i32) -> Error {
     let cause = std::io::Error::from_raw_os_error(errno);
     match Errno::from_raw_os_error(errno) {
         Errno::NOENT | Errno::NOTDIR => {

@@ -1,7 +1,7 @@
 //! One entry on one line, in columns that do not depend on the other lines, since they may come
 //! one at a time.
 
-use glovebox_store::{Entry, Kind};
+use glovebox_store::{AgedEntry, Entry, Kind};
 use serde_json::Value;
 
 use crate::human::{clip, duration, time};
@@ -14,21 +14,25 @@ const COMMAND_MOST: usize = 40;
 
 pub(super) fn header(paint: Paint) -> String {
     let line = format!(
-        "{:>6}  {:<20}  {:<12}  {:<ID$}  {}",
-        "SEQ", "TIME", "KIND", "EXEC", "WHAT"
+        "{:>6}  {:<20}  {:<8}  {:<12}  {:<ID$}  {}",
+        "SEQ", "TIME", "TIER", "KIND", "EXEC", "WHAT"
     );
     paint.apply(Tone::Heading, &line) + "\n"
 }
 
-pub(super) fn line(entry: &Entry, paint: Paint) -> String {
+pub(super) fn line(aged: &AgedEntry, paint: Paint) -> String {
+    let (entry, tier) = (&aged.entry, aged.retention_tier);
     let exec = entry.exec_id.as_ref().map_or("-", |id| &id.as_str()[..ID]);
     let kind = paint.apply(tone(entry), &format!("{:<12}", entry.kind.as_str()));
     let at = time(entry.at);
     let what = one_line(&what(entry));
-    format!("{:>6}  {at:<20}  {kind}  {exec:<ID$}  {what}\n", entry.seq)
+    format!(
+        "{:>6}  {at:<20}  {tier:<8}  {kind}  {exec:<ID$}  {what}\n",
+        entry.seq
+    )
 }
 
-fn tone(entry: &Entry) -> Tone {
+pub(super) fn tone(entry: &Entry) -> Tone {
     match entry.kind {
         Kind::Planned | Kind::Started | Kind::Administered => Tone::Plain,
         Kind::Outcome if entry.body["status"] == "succeeded" => Tone::Good,
@@ -36,7 +40,7 @@ fn tone(entry: &Entry) -> Tone {
     }
 }
 
-fn what(entry: &Entry) -> String {
+pub(super) fn what(entry: &Entry) -> String {
     let body = &entry.body;
     let command = || clip(body["cmd"].as_str().unwrap_or("-"), COMMAND_MOST);
     match entry.kind {
@@ -97,13 +101,15 @@ mod tests {
                 json!({"cmd": "sh", "status": "policy_denied", "error": {"code": "policy_denied"}}),
             ),
         ];
-        let lines: String = entries.iter().map(|it| line(it, Paint::Plain)).collect();
+        let now = "2026-08-10T10:00:00Z".parse().unwrap();
+        let aged = entries.map(|entry| AgedEntry::new(entry, now));
+        let lines: String = aged.iter().map(|it| line(it, Paint::Plain)).collect();
         assert_eq!(
             header(Paint::Plain) + &lines,
-            "   SEQ  TIME                  KIND          EXEC            WHAT
-     7  2026-08-01T10:00:00Z  planned       e_0a0a0a0a0a0a  ma\u{fffd}ke
-     7  2026-08-01T10:00:00Z  outcome       e_0a0a0a0a0a0a  killed, signal 9, limit: memory, 1.2s
-     7  2026-08-01T10:00:00Z  refused       e_0a0a0a0a0a0a  sh: policy_denied
+            "   SEQ  TIME                  TIER      KIND          EXEC            WHAT
+     7  2026-08-01T10:00:00Z  cold      planned       e_0a0a0a0a0a0a  ma\u{fffd}ke
+     7  2026-08-01T10:00:00Z  cold      outcome       e_0a0a0a0a0a0a  killed, signal 9, limit: memory, 1.2s
+     7  2026-08-01T10:00:00Z  cold      refused       e_0a0a0a0a0a0a  sh: policy_denied
 "
         );
     }

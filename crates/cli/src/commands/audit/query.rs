@@ -1,7 +1,7 @@
 //! `glovebox audit query`.
 
 use glovebox_model::Result;
-use glovebox_store::{EntryFilter, Page};
+use glovebox_store::{AgedEntry, EntryFilter, Page};
 use jiff::Timestamp;
 
 use super::line::{header, line};
@@ -15,7 +15,8 @@ use crate::{render, stdout};
 
 pub(crate) fn run(global: &Global, args: QueryArgs) -> Result<Exit> {
     let records = Context::new(global).records()?;
-    let filter = filter(args, records.as_ref())?;
+    let now = Timestamp::now();
+    let filter = filter(args, records.as_ref(), now)?;
     let page = match &records {
         Some(records) => records.query(&filter)?,
         None => Page {
@@ -23,28 +24,35 @@ pub(crate) fn run(global: &Global, args: QueryArgs) -> Result<Exit> {
             next: None,
         },
     };
+    let aged = |entry| AgedEntry::new(entry, now);
+    let page = Page {
+        items: page.items.into_iter().map(aged).collect::<Vec<_>>(),
+        next: page.next,
+    };
     if global.json {
         stdout::json(&page)?;
         return Ok(Exit::SUCCESS);
     }
     if page.items.is_empty() {
         if !global.quiet {
-            render::note("no entry matches");
+            render::note(match page.next {
+                Some(_) => "no entry matches so far",
+                None => "no entry matches",
+            });
         }
-        return Ok(Exit::SUCCESS);
+    } else {
+        let paint = Paint::on(&std::io::stdout());
+        let mut text = header(paint);
+        text.extend(page.items.iter().map(|it| line(it, paint)));
+        stdout::text(&text)?;
     }
-    let paint = Paint::on(&std::io::stdout());
-    let mut text = header(paint);
-    text.extend(page.items.iter().map(|entry| line(entry, paint)));
-    stdout::text(&text)?;
     if let Some(cursor) = page.next.filter(|_| !global.quiet) {
         render::note(&format!("there are more: `--cursor {cursor}`"));
     }
     Ok(Exit::SUCCESS)
 }
 
-fn filter(args: QueryArgs, records: Option<&Records>) -> Result<EntryFilter> {
-    let now = Timestamp::now();
+fn filter(args: QueryArgs, records: Option<&Records>, now: Timestamp) -> Result<EntryFilter> {
     let moment = |flag: &str, text: Option<String>| {
         text.map(|text| moment::parse(flag, &text, now)).transpose()
     };
@@ -52,16 +60,27 @@ fn filter(args: QueryArgs, records: Option<&Records>) -> Result<EntryFilter> {
         (Some(name), Some(records)) => Some(records.resolve(&name)?),
         (_, None) | (None, _) => None,
     };
-    Ok(EntryFilter {
+    let mut tags = args.tag;
+    tags.extend(args.sandbox.map(|id| format!("sandbox:{id}")));
+    tags.extend(args.severity.map(|severity| format!("severity:{severity}")));
+    let mut filter = EntryFilter {
         exec_id,
         kind: args.kind,
-        tags: args.tag,
+        tags,
         since: moment("--since", args.since)?,
         until: moment("--until", args.until)?,
         task_id: args.task,
+        workflow_id: args.workflow,
         agent_id: args.agent,
         limit: usize::from(args.limit),
         cursor: args.cursor,
         ..EntryFilter::default()
+    };
+    if let Some(mode) = args.mode {
+        filter = filter.of_mode(mode);
+    }
+    Ok(match args.tier {
+        Some(tier) => filter.of_tier(tier, now),
+        None => filter,
     })
 }

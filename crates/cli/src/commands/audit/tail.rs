@@ -4,7 +4,8 @@ use std::thread;
 use std::time::Duration;
 
 use glovebox_model::Result;
-use glovebox_store::Entry;
+use glovebox_store::{AgedEntry, Entry};
+use jiff::Timestamp;
 
 use super::line::{header, line};
 use crate::args::{Global, TailArgs};
@@ -89,8 +90,11 @@ enum Head {
 }
 
 fn print(global: &Global, entries: &[Entry], head: Head) -> Result<Reader> {
+    let now = Timestamp::now();
+    let aged = |entry: &Entry| AgedEntry::new(entry.clone(), now);
+    let entries: Vec<AgedEntry> = entries.iter().map(aged).collect();
     if global.json {
-        for entry in entries {
+        for entry in &entries {
             if stdout::json(entry)? == Reader::Gone {
                 return Ok(Reader::Gone);
             }

@@ -20,11 +20,7 @@ pub(super) fn invocation(program: OsString, stage: &Stage, payload: Payload) -> 
         .file_name()
         .unwrap_or_default()
         .to_owned();
-    let kind = match payload {
-        Payload::True => "true",
-        Payload::Python => "python",
-    };
-    let place = stage.bundle().join(&name).join(kind);
+    let place = stage.bundle().join(&name).join(payload.name());
     write(&place, stage, payload).map_err(|error| {
         let message = "cannot write the bundle for OCI runtimes";
         Error::new(Code::StoreUnavailable, PathStage::Parse, message).caused_by(error)
@@ -43,6 +39,7 @@ pub(super) fn invocation(program: OsString, stage: &Stage, payload: Payload) -> 
         environment: Environment::Empty,
         directory: stage.work(),
         inherited: None,
+        within: None,
     })
 }
 

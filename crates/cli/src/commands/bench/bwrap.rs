@@ -93,6 +93,7 @@ pub(super) fn invocation(program: OsString, stage: &Stage, payload: Payload) -> 
             file: stage.filter(),
             position,
         }),
+        within: None,
     })
 }
 

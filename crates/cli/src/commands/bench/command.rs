@@ -11,6 +11,7 @@ use glovebox_model::{Code, Error, Result, Stage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::container::Container;
 use super::interrupt::Interrupt;
 
 /// Nothing that is measured takes a tenth of it.
@@ -27,6 +28,8 @@ pub(super) struct Invocation {
     pub(super) directory: PathBuf,
     /// Read from its start by the command, under this number in its arguments.
     pub(super) inherited: Option<Inherited>,
+    /// A container that it runs in, which stands before the clock starts.
+    pub(super) within: Option<Container>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +50,9 @@ pub(super) struct Inherited {
 impl Invocation {
     /// The time from just before the start until it was waited for.
     pub(super) fn measure(&self, interrupt: &Interrupt) -> Result<Duration> {
+        if let Some(container) = &self.within {
+            container.stand(interrupt)?;
+        }
         let (mut command, inherited) = self.command()?;
         let started = Instant::now();
         let mut child = command.spawn().map_err(|error| self.failed(&error))?;
@@ -60,6 +66,16 @@ impl Invocation {
         }
         let (printed, complaint) = (printed.trim_end(), complaint.trim_end());
         Err(self.failed(&format!("it printed `{printed}` and `{complaint}`")))
+    }
+
+    /// What it printed; for questions, which nobody measures.
+    pub(super) fn answer(&self, interrupt: &Interrupt) -> Result<String> {
+        let mut child = self.start()?;
+        if wait(&mut child, interrupt).map_err(|error| self.refused(error))? {
+            return Ok(text(child.stdout.take()));
+        }
+        let complaint = text(child.stderr.take());
+        Err(self.failed(&complaint.trim_end()))
     }
 
     /// Starts it and leaves it running.
@@ -180,6 +196,7 @@ mod tests {
             environment: Environment::Empty,
             directory: "/".into(),
             inherited: None,
+            within: None,
         }
     }
 

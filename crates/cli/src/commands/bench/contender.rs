@@ -11,6 +11,7 @@ use super::interrupt::Interrupt;
 use super::native::{self, Begin, Limiter};
 use super::peer::{Absent, Found, Peer};
 use super::stage::{Payload, Stage};
+use super::standing::{self, Ahead, Standing};
 
 /// What a row stands for when rows are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -26,6 +27,12 @@ pub(super) enum Role {
     NativeFork,
     /// The same with a control group.
     NativeGroup,
+    /// A sandbox that was made ahead, with its limits in force.
+    Warm,
+    /// The same with the payload's interpreter started.
+    Interpreter,
+    /// A sandbox that stands from run to run, with its limits in force.
+    Kept,
     /// `glovebox run`, from shell to shell, ledger durable.
     Run,
     Peer(Peer),
@@ -42,6 +49,8 @@ pub(super) struct Contender {
 enum Action {
     Command(Invocation),
     Native(Begin, Limiter),
+    Warm(Ahead),
+    Kept(Box<Standing>),
 }
 
 impl Contender {
@@ -61,6 +70,12 @@ impl Contender {
             Role::Native => "native",
             Role::NativeFork => "native + fork",
             Role::NativeGroup => "native + cgroup",
+            Role::Warm => "warm native",
+            Role::Interpreter => match self.payload {
+                Payload::Node => "warm node",
+                Payload::Python | Payload::True => "warm python",
+            },
+            Role::Kept => "kept native",
             Role::Run => "glovebox run",
             Role::Peer(peer) => peer.name(),
         }
@@ -77,6 +92,11 @@ impl Contender {
                 "the same from before its keeper is forked and the host is looked at"
             }
             Role::NativeGroup => "as native, with its control groups made, entered and removed",
+            Role::Warm => {
+                "engine side: it stands in its control group; from its directories to the result"
+            }
+            Role::Interpreter => "the same, its interpreter started and waiting for code",
+            Role::Kept => "engine side: the same sandbox each time, until the next run could begin",
             Role::Run => {
                 "whole command, ledger durable, limits by control group where there is one"
             }
@@ -87,7 +107,7 @@ impl Contender {
     /// What a reader can type; empty for what happens inside this process.
     pub(super) fn argv(&self) -> Vec<String> {
         match &self.action {
-            Action::Native(..) => Vec::new(),
+            Action::Native(..) | Action::Warm(_) | Action::Kept(_) => Vec::new(),
             Action::Command(invocation) => invocation
                 .argv
                 .iter()
@@ -98,7 +118,7 @@ impl Contender {
 
     pub(super) fn invocation(&self) -> Option<&Invocation> {
         match &self.action {
-            Action::Native(..) => None,
+            Action::Native(..) | Action::Warm(_) | Action::Kept(_) => None,
             Action::Command(invocation) => Some(invocation),
         }
     }
@@ -109,6 +129,8 @@ impl Contender {
             Action::Native(begin, limiter) => {
                 native::measure(stage, (*begin, *limiter), self.payload, interrupt)
             }
+            Action::Warm(ahead) => standing::measure_warm(stage, *ahead, self.payload, interrupt),
+            Action::Kept(standing) => standing.measure(stage, self.payload, interrupt),
         }
     }
 }
@@ -129,7 +151,7 @@ pub(super) fn gather(
         for peer in peers {
             match peer.find(stage, payload, interrupt)? {
                 Found::Ready(invocation) => {
-                    contenders.push(Contender::command(Role::Peer(*peer), payload, invocation));
+                    contenders.push(Contender::command(Role::Peer(*peer), payload, *invocation));
                 }
                 Found::Absent(missing) if payload == Payload::True => absent.push(missing),
                 Found::Absent(_) | Found::Silent => {}
@@ -146,21 +168,28 @@ fn ours(own: &OsString, stage: &Stage, payload: Payload) -> Vec<Contender> {
         environment: Environment::Empty,
         directory: stage.work(),
         inherited: None,
+        within: None,
     };
     let plain: Vec<OsString> = payload.argv().into_iter().map(OsString::from).collect();
     let baseline = invocation(plain.clone(), payload.expected());
     let mut whole: Vec<OsString> = vec![own.clone(), "--state-dir".into(), stage.state().into()];
     whole.extend(["--quiet", "run", "--"].map(OsString::from));
     whole.extend(plain);
-    let native = |role, begin, limiter| Contender {
+    let inside = |role, action| Contender {
         role,
         payload,
-        action: Action::Native(begin, limiter),
+        action,
     };
+    let native = |role, begin, limiter| inside(role, Action::Native(begin, limiter));
     let mut found = vec![
         Contender::command(Role::Baseline, payload, baseline),
         native(Role::Native, Begin::Keeper, Limiter::Supervised),
+        inside(Role::Warm, Action::Warm(Ahead::Plain)),
     ];
+    if payload.language().is_some() {
+        found.push(inside(Role::Interpreter, Action::Warm(Ahead::Interpreter)));
+    }
+    found.push(inside(Role::Kept, Action::Kept(Box::default())));
     if payload == Payload::True {
         found.extend([
             native(Role::NativeFork, Begin::Nothing, Limiter::Supervised),

@@ -16,9 +16,11 @@ mod report;
 mod rounds;
 mod samples;
 mod stage;
+mod standing;
 mod text;
 
 use clap::{Args, ValueEnum};
+use glovebox_cage::Spawner;
 use glovebox_model::Result;
 use serde::Serialize;
 
@@ -56,6 +58,8 @@ pub(crate) struct BenchArgs {
 }
 
 pub(crate) fn run(global: &Global, args: BenchArgs) -> Result<Exit> {
+    // First of all, as in a server: its keepers have what this process has now.
+    let spawner = (!args.list).then(Spawner::fork);
     let interrupt = Interrupt::listen()?;
     let stage = Stage::set()?;
     let peers = args
@@ -69,13 +73,13 @@ pub(crate) fn run(global: &Global, args: BenchArgs) -> Result<Exit> {
     }
     if !global.quiet {
         let count = contenders.len();
-        render::note(&format!("measuring {count} contenders, about 20 s at most"));
+        render::note(&format!("measuring {count} contenders, about a minute"));
         if cfg!(debug_assertions) {
             render::note("this is a debug build: its figures mean nothing");
         }
     }
     let outcomes = rounds::measure(&contenders, usize::from(args.runs), &stage, &interrupt)?;
-    let memory = memory::look(&contenders, &interrupt)?;
+    let memory = memory::look(&stage, spawner.as_ref(), &contenders, &interrupt)?;
     let report = Report::new(&contenders, outcomes, memory, absent);
     show(global, &report, |paint| text::report(&report, paint))?;
     Ok(Exit::SUCCESS)

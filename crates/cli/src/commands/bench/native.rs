@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use glovebox_backend::{Ending, Ground, Native, Order, Spec, Tree};
+use glovebox_backend::{
+    Ended, Ending, Ground, Native, Order, Place, Room, Run, Sandbox, Spec, Tree,
+};
 use glovebox_engine::{Keeper, Sink, Stream};
 use glovebox_model::{Access, ByteString, Code, Error, Result, Stage as PathStage};
 use glovebox_workspace::Dir;
@@ -39,21 +41,28 @@ pub(super) fn measure(
     payload: Payload,
     interrupt: &Interrupt,
 ) -> Result<Duration> {
-    let (work, artifacts) = (directory(&stage.work())?, directory(&stage.artifacts())?);
+    let trial = Trial::new(stage, payload)?;
     let spec = Spec {
         profile: stage.profile(),
-        work: Some(tree(&work)),
-        inputs: None,
-        artifacts: tree(&artifacts),
+        work: tree(&trial.work),
+        inputs: Place::Empty,
+        artifacts: tree(&trial.artifacts),
+        home: None,
+        image: None,
         toolchains: Vec::new(),
         links: Vec::new(),
+        caches: Vec::new(),
+        mounts: Vec::new(),
+        largest_file: None,
+        trust: None,
+        secrets: glovebox_backend::SecretFiles::Never,
+        observe: None,
     };
-    let order = order(payload);
     let mut output = Output::default();
 
     let mut started = Instant::now();
     let keeper = Keeper::fork().map_err(|errno| failed(&errno))?;
-    let group = format!("glovebox-bench-{}", keeper.keeper_pid());
+    let group = group(&keeper);
     if begin == Begin::Keeper {
         settle(&keeper)?;
     }
@@ -64,23 +73,28 @@ pub(super) fn measure(
     if limiter == Limiter::ControlGroup {
         native.reserve(&group)?;
     }
-    let prepared = native.open(&spec, &stage.state())?;
-    let (profile, cancel) = (stage.profile(), interrupt.cancel());
-    let (ended, remains) = prepared.run(&order, profile, &[&work], None, &mut output, cancel);
+    let prepared = Box::new(native.open(&spec, &stage.state())?);
+    let watched = [&trial.work];
+    let (ended, remains) = prepared.run(trial.run(stage, &watched, &mut output, interrupt));
     // Until the result is there; what the kernel tidies up afterwards goes on without the caller.
     let took = started.elapsed();
     drop(remains);
-    let ended = ended?;
-
     interrupt.check()?;
-    if ended.ending == (Ending::Exited { code: 0 }) && output.0 == payload.expected().as_bytes() {
-        return Ok(took);
-    }
-    let printed = String::from_utf8_lossy(&output.0).into_owned();
-    Err(failed(&format!(
-        "{:?}, and it printed `{printed}`",
-        ended.ending
-    )))
+    trial.judge(ended, &output).map(|()| took)
+}
+
+/// A keeper that has settled, in a control group of its own.
+pub(super) fn seat() -> Result<Native> {
+    let keeper = Keeper::fork().map_err(|errno| failed(&errno))?;
+    let group = group(&keeper);
+    settle(&keeper)?;
+    let mut native = Native::new(&Ground::look(), keeper);
+    native.reserve(&group)?;
+    Ok(native)
+}
+
+fn group(keeper: &Keeper) -> String {
+    format!("glovebox-bench-{}", keeper.keeper_pid())
 }
 
 /// The keeper's own start is not part of an exec: wait until it sleeps in its socket.
@@ -95,15 +109,76 @@ fn settle(keeper: &Keeper) -> Result<()> {
     Ok(())
 }
 
+/// One run of what everybody runs.
+#[derive(Debug)]
+pub(super) struct Trial {
+    pub(super) work: Dir,
+    artifacts: Dir,
+    pub(super) order: Order,
+    payload: Payload,
+}
+
+impl Trial {
+    pub(super) fn new(stage: &Stage, payload: Payload) -> Result<Self> {
+        Ok(Self {
+            work: directory(&stage.work())?,
+            artifacts: directory(&stage.artifacts())?,
+            order: order(payload),
+            payload,
+        })
+    }
+
+    /// For a sandbox that stood before this run was known.
+    pub(super) fn room(&self) -> Room<'_> {
+        Room {
+            work: Some(&self.work),
+            inputs: None,
+            artifacts: &self.artifacts,
+        }
+    }
+
+    pub(super) fn run<'run>(
+        &'run self,
+        stage: &'run Stage,
+        watched: &'run [&'run Dir],
+        output: &'run mut Output,
+        interrupt: &'run Interrupt,
+    ) -> Run<'run> {
+        Run {
+            order: &self.order,
+            profile: stage.profile(),
+            watched,
+            stdin: None,
+            secrets: &[],
+            sink: output,
+            cancel: interrupt.cancel(),
+        }
+    }
+
+    /// It counts only if the program did what it should.
+    pub(super) fn judge(&self, ended: Result<Ended>, output: &Output) -> Result<()> {
+        let ended = ended?;
+        let expected = self.payload.expected().as_bytes();
+        if ended.ending == (Ending::Exited { code: 0 }) && output.0 == expected {
+            return Ok(());
+        }
+        let printed = String::from_utf8_lossy(&output.0).into_owned();
+        Err(failed(&format!(
+            "{:?}, and it printed `{printed}`",
+            ended.ending
+        )))
+    }
+}
+
 fn directory(path: &std::path::Path) -> Result<Dir> {
     Dir::open_trusted(path).map_err(|error| failed(&error))
 }
 
-fn tree(directory: &Dir) -> Tree<'_> {
-    Tree {
+pub(super) fn tree(directory: &Dir) -> Place<'_> {
+    Place::Tree(Tree {
         directory,
         access: Access::Rw,
-    }
+    })
 }
 
 fn order(payload: Payload) -> Order {
@@ -119,13 +194,13 @@ fn order(payload: Payload) -> Order {
     }
 }
 
-fn failed(cause: &dyn std::fmt::Display) -> Error {
+pub(super) fn failed(cause: &dyn std::fmt::Display) -> Error {
     let message = "the native sandbox failed";
     Error::new(Code::SetupFailed, PathStage::Run, message).caused_by(cause)
 }
 
 #[derive(Debug, Default)]
-struct Output(Vec<u8>);
+pub(super) struct Output(Vec<u8>);
 
 impl Sink for Output {
     fn output(&mut self, stream: Stream, bytes: &[u8]) {

@@ -9,6 +9,7 @@ use glovebox_model::Result;
 use serde::Serialize;
 
 use super::command::Invocation;
+use super::container::Way;
 use super::interrupt::Interrupt;
 use super::stage::{Payload, Stage};
 use super::{bundle, bwrap, container};
@@ -24,6 +25,10 @@ pub(crate) enum Peer {
     Runc,
     /// `docker run`, through its daemon
     Docker,
+    /// `docker exec` in a container that stands
+    DockerExec,
+    /// `docker run --runtime=runsc`: gVisor
+    Runsc,
     /// `podman run`
     Podman,
 }
@@ -40,7 +45,7 @@ pub(super) struct Absent {
 /// What takes part, for one payload.
 #[derive(Debug)]
 pub(super) enum Found {
-    Ready(Invocation),
+    Ready(Box<Invocation>),
     Absent(Absent),
     /// It has nothing to say about this payload.
     Silent,
@@ -52,7 +57,20 @@ impl Peer {
             Self::Bwrap => "bwrap",
             Self::Crun => "crun",
             Self::Runc => "runc",
-            Self::Docker => "docker",
+            Self::Docker => "docker run",
+            Self::DockerExec => "docker exec",
+            Self::Runsc => "docker run, runsc",
+            Self::Podman => "podman run",
+        }
+    }
+
+    /// What is looked for in `PATH`.
+    pub(super) fn program(self) -> &'static str {
+        match self {
+            Self::Bwrap => "bwrap",
+            Self::Crun => "crun",
+            Self::Runc => "runc",
+            Self::Docker | Self::DockerExec | Self::Runsc => "docker",
             Self::Podman => "podman",
         }
     }
@@ -63,6 +81,8 @@ impl Peer {
             Self::Bwrap => "whole command, our own filter and mounts; no limits of its own",
             Self::Crun | Self::Runc => "whole command, namespaces and limits; no filter",
             Self::Docker | Self::Podman => "whole command, hardened, limits on",
+            Self::DockerExec => "whole command, in a container that stands, hardened, limits on",
+            Self::Runsc => "whole command, hardened, limits on, a kernel of its own",
         }
     }
 
@@ -71,7 +91,7 @@ impl Peer {
             Self::Bwrap => "bubblewrap",
             Self::Crun => "crun",
             Self::Runc => "runc",
-            Self::Docker => "docker.io",
+            Self::Docker | Self::DockerExec | Self::Runsc => "docker.io",
             Self::Podman => "podman",
         }
     }
@@ -82,22 +102,29 @@ impl Peer {
         payload: Payload,
         interrupt: &Interrupt,
     ) -> Result<Found> {
-        let Some(program) = in_path(self.name()) else {
+        let Some(program) = in_path(self.program()) else {
             return Ok(Found::Absent(Absent {
                 name: self.name(),
                 why: "not found in `PATH`".into(),
                 hint: format!("apt-get install {}", self.package()),
             }));
         };
-        match self {
-            Self::Bwrap => bwrap::invocation(program, stage, payload).map(Found::Ready),
+        let way = match self {
+            Self::Bwrap => {
+                let invocation = bwrap::invocation(program, stage, payload)?;
+                return Ok(Found::Ready(Box::new(invocation)));
+            }
+            // One of them is enough beside Node.
+            Self::Crun | Self::Runc if payload == Payload::Node => return Ok(Found::Silent),
             Self::Crun | Self::Runc => {
-                bundle::invocation(program, stage, payload).map(Found::Ready)
+                let invocation = bundle::invocation(program, stage, payload)?;
+                return Ok(Found::Ready(Box::new(invocation)));
             }
-            Self::Docker | Self::Podman => {
-                container::find(self, program, stage, payload, interrupt)
-            }
-        }
+            Self::Docker | Self::Podman => Way::Run(None),
+            Self::Runsc => Way::Run(Some("runsc")),
+            Self::DockerExec => Way::Exec,
+        };
+        container::find(self, way, program, stage, payload, interrupt)
     }
 }
 

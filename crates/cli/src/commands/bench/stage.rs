@@ -3,10 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
+use glovebox_backend::Language;
 use glovebox_engine::host_facts;
 use glovebox_model::{
-    Call, Code, Error, Mode, OnExceed, PartialProfile, Profile, Program, Result,
-    Stage as PathStage, WorkspaceRef,
+    Call, Code, Error, Mode, OnExceed, PartialProfile, Placement, Profile, Program, Result,
+    Stage as PathStage, WorkspaceRef, Writes,
 };
 use glovebox_policy::{Config, Surface, assess, resolve};
 
@@ -66,6 +67,7 @@ impl Stage {
 
 fn profile(work: &Path) -> Result<Profile> {
     let call = Call {
+        placement: Placement::Fresh,
         ids: context::local_ids(None),
         client_id: None,
         workspace: WorkspaceRef::Adopted(work.to_owned()),
@@ -78,6 +80,14 @@ fn profile(work: &Path) -> Result<Profile> {
         inputs: Vec::new(),
         mode: Mode::Run,
         on_exceed: OnExceed::Refuse,
+        mounts: Vec::new(),
+        secrets: Vec::new(),
+        justification: None,
+        writes: Writes::Direct,
+        simulation: None,
+        over: None,
+        preview: None,
+        skill: None,
         overrides: PartialProfile::default(),
     };
     let system = Config::default().system(Surface::Local, host_facts())?;
@@ -92,22 +102,43 @@ pub(super) enum Payload {
     True,
     /// A program as agents start them.
     Python,
+    /// Another language that can be started ahead.
+    Node,
 }
 
 impl Payload {
-    pub(super) const ALL: [Self; 2] = [Self::True, Self::Python];
+    pub(super) const ALL: [Self; 3] = [Self::True, Self::Python, Self::Node];
+
+    /// One word for it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::True => "true",
+            Self::Python => "python",
+            Self::Node => "node",
+        }
+    }
+
+    /// What can be started ahead of it.
+    pub(super) fn language(self) -> Option<Language> {
+        match self {
+            Self::True => None,
+            Self::Python => Some(Language::Python),
+            Self::Node => Some(Language::Node),
+        }
+    }
 
     pub(super) fn argv(self) -> Vec<&'static str> {
         match self {
             Self::True => vec!["/bin/true"],
             Self::Python => vec!["/usr/bin/python3", "-c", "print(1)"],
+            Self::Node => vec!["/usr/bin/node", "-e", "console.log(1)"],
         }
     }
 
     pub(super) fn expected(self) -> &'static str {
         match self {
             Self::True => "",
-            Self::Python => "1\n",
+            Self::Python | Self::Node => "1\n",
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use glovebox_model::Result;
+use glovebox_model::{Error, Result};
 use glovebox_store::{StateDir, Store};
 use rustix::fs::{Access, AtFlags, CWD};
 
@@ -44,6 +44,14 @@ fn caller() -> Check {
         format!("user {}; sandboxes run as this user", uid.as_raw())
     };
     Check::ok("user", evidence)
+}
+
+pub(super) fn bad_config(error: &Error) -> Check {
+    let fix = match error.hints.as_slice() {
+        [] => "`glovebox policy check FILE` says where".to_owned(),
+        hints => hints.join("; "),
+    };
+    Check::failed("configuration", error.to_string(), fix)
 }
 
 const STATE: &str = "state directory";

@@ -11,10 +11,12 @@ use crate::table::{Cell, Table};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Health {
+pub(crate) enum Health {
     Ok,
     /// Kept by watching, not by the kernel.
     Supervised,
+    /// Not there, and not needed by what is used by itself.
+    Absent,
     Failed,
 }
 
@@ -23,6 +25,7 @@ impl Health {
         match self {
             Self::Ok => "ok",
             Self::Supervised => "supervised",
+            Self::Absent => "absent",
             Self::Failed => "failed",
         }
     }
@@ -30,20 +33,26 @@ impl Health {
     const fn tone(self) -> Tone {
         match self {
             Self::Ok => Tone::Good,
-            Self::Supervised => Tone::Caution,
+            Self::Supervised | Self::Absent => Tone::Caution,
             Self::Failed => Tone::Bad,
         }
     }
 }
 
-impl From<Grade> for Health {
-    fn from(grade: Grade) -> Self {
+impl Health {
+    /// Of one guarantee. What is not there is `otherwise`.
+    pub(crate) const fn of(grade: Grade, otherwise: Self) -> Self {
         match grade {
             Grade::Kernel => Self::Ok,
             Grade::Supervised => Self::Supervised,
-            Grade::Unavailable => Self::Failed,
+            Grade::Unavailable => otherwise,
         }
     }
+}
+
+/// Every exec here has it; a kernel of its own is for those who demand one.
+fn is_usual(guarantee: Guarantee) -> bool {
+    !matches!(guarantee, Guarantee::OwnKernel | Guarantee::EgressOnly)
 }
 
 /// One thing that was looked at.
@@ -66,6 +75,18 @@ impl Check {
         }
     }
 
+    pub(super) fn absent(
+        name: &'static str,
+        evidence: impl Into<String>,
+        fix: Option<String>,
+    ) -> Self {
+        Self {
+            health: Health::Absent,
+            fix,
+            ..Self::ok(name, evidence)
+        }
+    }
+
     pub(super) fn failed(
         name: &'static str,
         evidence: impl Into<String>,
@@ -81,16 +102,16 @@ impl Check {
 
 /// A real program in a real sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Trial {
-    pub(super) health: Health,
-    pub(super) command: &'static str,
-    pub(super) duration_ms: Option<u64>,
+pub(crate) struct Trial {
+    pub(crate) health: Health,
+    pub(crate) command: &'static str,
+    pub(crate) duration_ms: Option<u64>,
     /// What the program saw of its own confinement.
-    pub(super) seen: Vec<String>,
+    pub(crate) seen: Vec<String>,
     /// What the record says was enforced.
-    pub(super) isolation: Isolation,
+    pub(crate) isolation: Isolation,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) error: Option<Error>,
+    pub(crate) error: Option<Error>,
 }
 
 impl Trial {
@@ -130,9 +151,10 @@ pub(super) struct Backend {
 impl Backend {
     pub(super) fn new(name: BackendName, mut guarantees: Vec<Evidence>, trial: Trial) -> Self {
         guarantees.iter_mut().for_each(with_remedy);
-        let kept = guarantees.iter().all(|it| it.grade != Grade::Unavailable);
-        let enforced = trial.isolation.0.values();
-        let enforced = enforced.copied().all(|it| it != Grade::Unavailable);
+        let is_kept = |guarantee, grade| grade != Grade::Unavailable || !is_usual(guarantee);
+        let kept = guarantees.iter().all(|it| is_kept(it.guarantee, it.grade));
+        let mut enforced = trial.isolation.0.iter();
+        let enforced = enforced.all(|(guarantee, grade)| is_kept(*guarantee, *grade));
         Self {
             name,
             default: true,
@@ -191,12 +213,15 @@ impl Report {
         for backend in &self.backends {
             let mut lines = Lines::new();
             for it in &backend.guarantees {
+                let missing = match is_usual(it.guarantee) {
+                    true => Health::Failed,
+                    false => Health::Absent,
+                };
+                let health = Health::of(it.grade, missing);
                 let name = it.guarantee.as_str();
-                lines.add(it.grade.into(), name, &it.evidence, it.fix.as_deref());
+                lines.add(health, name, &it.evidence, it.fix.as_deref());
             }
-            let trial = &backend.trial;
-            let (evidence, fix) = (trial.evidence(), trial.fix());
-            lines.add(trial.health, "a real run", &evidence, fix.as_deref());
+            lines.add_trial(&backend.trial);
             let title = heading(&format!("backend {} (default)", backend.name));
             let _ = write!(text, "\n{title}\n{}", lines.text(paint));
         }
@@ -213,14 +238,14 @@ impl Report {
 }
 
 /// A line for each finding, with its fix below it.
-struct Lines(Table<3>);
+pub(crate) struct Lines(Table<3>);
 
 impl Lines {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Table::new(["", "", ""]))
     }
 
-    fn add(&mut self, health: Health, name: &str, evidence: &str, fix: Option<&str>) {
+    pub(crate) fn add(&mut self, health: Health, name: &str, evidence: &str, fix: Option<&str>) {
         self.0.push([
             Cell::toned(health.tone(), health.word()),
             Cell::from(name),
@@ -236,7 +261,13 @@ impl Lines {
         }
     }
 
-    fn text(&self, paint: Paint) -> String {
+    /// How a real program fared.
+    pub(crate) fn add_trial(&mut self, trial: &Trial) {
+        let (evidence, fix) = (trial.evidence(), trial.fix());
+        self.add(trial.health, "a real run", &evidence, fix.as_deref());
+    }
+
+    pub(crate) fn text(&self, paint: Paint) -> String {
         self.0.body(paint)
     }
 }
@@ -305,6 +336,8 @@ everything runs isolated here
             Some("newer"),
         )];
         assert!(!Backend::new(BackendName::Native, missing, good_trial()).usable);
+        let shared = vec![evidence(Guarantee::OwnKernel, Grade::Unavailable, None)];
+        assert!(Backend::new(BackendName::Native, shared, good_trial()).usable);
 
         let error = Error::new(Code::SetupFailed, Stage::Run, "cannot mount").hint("be root");
         let failed = Trial {

@@ -3,11 +3,16 @@
 use std::io::Read;
 use std::os::fd::OwnedFd;
 
-use glovebox_model::{Code, Exec, Program, Result, Status, WorkspaceRef};
+use glovebox_model::{
+    ApprovalId, ByteString, Code, Exec, Placement, Program, Result, Status, WorkspaceRef,
+};
+use glovebox_serve::answer::SkillAnswer;
+use serde_json::{Map, Value};
 
 use super::{Live, call, invalid};
 use crate::args::{Global, RunOptions};
-use crate::remote::{Audience, BODY_MOST, ExecRequest, Parting, Remote, Target};
+use crate::interrupt::Asker;
+use crate::remote::{Audience, BODY_MOST, ExecRequest, Parting, Remote, SkillRequest, Target};
 use crate::{interrupt, render};
 
 /// `None` when we were told to leave before its end.
@@ -17,13 +22,23 @@ pub(super) fn run(
     options: RunOptions,
     program: Program,
 ) -> Result<Option<Exec>> {
-    if !options.toolchain.is_empty() {
+    if !options.place.toolchain.is_empty() {
         return Err(invalid(
             "`--toolchain` shows interpreters of this machine, not of a server",
         ));
     }
-    let reads_stdin = options.stdin;
+    let reads_stdin = options.exec.stdin;
     let mut call = call(options, program)?;
+    let of_nobody = matches!(
+        (&call.workspace, &call.placement),
+        (WorkspaceRef::Scratch, Placement::Fresh)
+    );
+    if of_nobody && call.ids.conversation_id.is_some() {
+        return Err(
+            invalid("a server works on a conversation's own workspace, which is kept")
+                .hint("name a workspace with `--project ID`, or leave out `--conversation`"),
+        );
+    }
     // On whose behalf is for the token to say.
     call.ids.user_id = None;
     // What cannot be sent is said before anybody types a line of input for it.
@@ -33,11 +48,58 @@ pub(super) fn run(
     };
     let request = ExecRequest::new(call, stdin)?;
     let (presses, asker) = interrupt::presses()?;
-    let exec = match submit(remote, &request, &presses)? {
-        exec if exec.status.is_final() => return Ok(Some(exec)),
-        exec => exec,
+    let taken = submit(remote, || remote.submit(&request, &presses))?;
+    follow(global, remote, taken, global.json, (presses, asker))
+}
+
+/// A call of a skill at a server: its record, and what it answered.
+pub(crate) fn skill(
+    global: &Global,
+    remote: &Remote,
+    options: RunOptions,
+    (id, inputs): (&str, Map<String, Value>),
+    prints: bool,
+) -> Result<Option<SkillAnswer>> {
+    if !options.place.toolchain.is_empty() {
+        return Err(invalid(
+            "`--toolchain` shows interpreters of this machine, not of a server",
+        ));
+    }
+    let nothing = Program::Argv {
+        command: ByteString::default(),
+        args: Vec::new(),
     };
-    let mut live = Live::new(global, asker);
+    let mut call = call(options, nothing)?;
+    call.ids.user_id = None;
+    let request = SkillRequest::new(call, inputs)?;
+    let (presses, asker) = interrupt::presses()?;
+    let taken = submit(remote, || {
+        remote
+            .invoke(id, &request, &presses)
+            .map(|it: SkillAnswer| it.exec)
+    })?;
+    let silent = global.json || !prints;
+    let Some(exec) = follow(global, remote, taken, silent, (presses, asker))? else {
+        return Ok(None);
+    };
+    let target = Target::new("/v1/execs").segment(exec.exec_id.as_str());
+    remote.get(target.segment("output")).map(Some)
+}
+
+fn follow(
+    global: &Global,
+    remote: &Remote,
+    exec: Exec,
+    silent: bool,
+    (presses, asker): (OwnedFd, Asker),
+) -> Result<Option<Exec>> {
+    if exec.status.is_final() {
+        return Ok(Some(exec));
+    }
+    if let (Some(approval), false) = (&exec.approval_id, global.quiet) {
+        note_asked(remote, &exec, approval);
+    }
+    let mut live = Live::new(silent, asker);
     let mut told = false;
     let mut waits = |before: Option<u64>| {
         if !global.quiet && !global.json && !std::mem::replace(&mut told, true) {
@@ -72,9 +134,20 @@ pub(super) fn run(
     }
 }
 
+/// For whoever can answer, or knows somebody who can.
+fn note_asked(remote: &Remote, exec: &Exec, approval: &ApprovalId) {
+    let server = remote.address();
+    render::note(&format!(
+        "`{}` waits for a person to answer `{approval}`; somebody else answers with\n  \
+         glovebox --server {server} approval approve {approval}\n  \
+         glovebox --server {server} approval deny {approval}",
+        exec.exec_id
+    ));
+}
+
 /// Taken on, or a refusal that is on record.
-fn submit(remote: &Remote, request: &ExecRequest, presses: &OwnedFd) -> Result<Exec> {
-    match remote.submit(request, presses) {
+fn submit(remote: &Remote, send: impl FnOnce() -> Result<Exec>) -> Result<Exec> {
+    match send() {
         Err(error) if error.code == Code::PolicyDenied => match &error.exec_id {
             Some(id) => {
                 let record = get(remote, id.as_str());

@@ -1,8 +1,8 @@
 //! `glovebox policy explain`.
 
 use glovebox_engine::host_facts;
-use glovebox_model::{Call, Code, Result, WorkspaceRef};
-use glovebox_policy::{Config, Decision, Explanation, Surface, assess, resolve};
+use glovebox_model::{Call, Program, Result, WorkspaceRef};
+use glovebox_policy::{Asking, Config, Decision, Explanation, Surface, explain};
 
 use crate::args::{ExplainArgs, Global};
 use crate::commands::execute::call;
@@ -26,7 +26,7 @@ pub(crate) fn run(global: &Global, args: ExplainArgs) -> Result<Exit> {
         stdout::text(&printable(&explanation.render_text()))?;
     }
     Ok(match explanation.decision {
-        Decision::Allow => Exit::SUCCESS,
+        Decision::Allow | Decision::Ask => Exit::SUCCESS,
         Decision::Deny => Exit::REFUSED,
     })
 }
@@ -34,12 +34,18 @@ pub(crate) fn run(global: &Global, args: ExplainArgs) -> Result<Exit> {
 /// The first two stages of the path, which touch nothing.
 fn decide(config: &Config, call: Call) -> Result<Explanation> {
     let system = config.system(Surface::Local, host_facts())?;
-    let layers = config.layers_for(&call.ids);
-    match resolve(call, &system, &layers).map(assess) {
-        Ok(assessed) => Ok(Explanation::of(Ok(&assessed))),
-        Err(error) if error.code == Code::PolicyDenied => Ok(Explanation::of(Err(&error))),
-        Err(error) => Err(error),
-    }
+    let tool = match call.program {
+        Program::Argv { .. } | Program::Shell { .. } => "run_command",
+        Program::Python { .. } | Program::Javascript { .. } => "run_code",
+    };
+    let asking = Asking {
+        tool,
+        grants: &[],
+        secrets: &[],
+        simulate: false,
+        backend: None,
+    };
+    explain(config, &system, call, &asking)
 }
 
 /// Nothing is run, so it does not matter that a server has no such directory.

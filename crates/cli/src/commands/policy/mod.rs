@@ -2,6 +2,8 @@
 
 mod check;
 mod explain;
+mod replay;
+mod shadow;
 
 use glovebox_model::Result;
 
@@ -12,5 +14,7 @@ pub(crate) fn run(global: &Global, command: PolicyCommand) -> Result<Exit> {
     match command.verb {
         PolicyVerb::Explain(args) => explain::run(global, *args),
         PolicyVerb::Check(args) => check::run(global, &args),
+        PolicyVerb::Replay(args) => replay::run(global, &args),
+        PolicyVerb::Shadow(args) => shadow::run(global, args),
     }
 }

@@ -1,0 +1,196 @@
+"""What was run, for code on asyncio: its record, its output and its effects."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Optional, Union
+
+from glovebox import calls, effect_calls
+from glovebox.change_records import Changes, Settled
+from glovebox.decode import Text
+from glovebox.effect_records import Effect, EffectPage
+from glovebox.errors import ApiError, ConnectionFailed, GloveboxError
+from glovebox.records import Artifacts, Event, Exec, Observation
+from glovebox.result_records import TaskResult
+from glovebox.stream import Follow
+from glovebox.traffic_records import NetworkPage
+
+if TYPE_CHECKING:
+    from glovebox.async_client import AsyncGlovebox
+
+
+class AsyncExecs:
+    """What was run, is running, or waits for its turn. Every method takes the exec's id or the
+    `client_id` that it was given."""
+
+    def __init__(self, client: AsyncGlovebox) -> None:
+        self._client = client
+
+    async def get(self, exec_id: str) -> Exec:
+        return await self._client._seen(calls.get_exec(exec_id))
+
+    def list(
+        self,
+        *,
+        task_id: Optional[str] = None,
+        status: Optional[str] = None,
+        conversation_id: Optional[str] = None,
+        project_id: Optional[str] = None,
+        page_size: Optional[int] = None,
+    ) -> AsyncIterator[Exec]:
+        """The newest first. Pages are fetched as they are needed."""
+        return self._client._pages(
+            lambda cursor: self._client._send(
+                calls.list_execs(
+                    task_id=task_id,
+                    status=status,
+                    conversation_id=conversation_id,
+                    project_id=project_id,
+                    limit=page_size,
+                    cursor=cursor,
+                )
+            )
+        )
+
+    async def wait(self, exec_id: str, *, timeout: Optional[float] = None) -> Exec:
+        """The record when it has ended. After about `timeout` seconds `WaitTimeout` is raised, and
+        the exec goes on."""
+        exec = await self.get(exec_id)
+        if exec.ended:
+            return exec
+        async for _ in self._follow(Follow(exec.exec_id, 0, self._client._patience, timeout)):
+            pass
+        return await self.get(exec.exec_id)
+
+    async def cancel(self, exec_id: str) -> Exec:
+        """Asks it to stop. Returns the record as it is then, which may still be `running`."""
+        return await self._client._seen(calls.cancel_exec(exec_id))
+
+    def events(self, exec_id: str, *, after: int = 0) -> AsyncIterator[Event]:
+        """What happens to it, as it happens, from the event after number `after` to the last one.
+        A connection that is cut is made again, and nothing comes twice or is left out."""
+        return self._follow(Follow(exec_id, after, self._client._patience))
+
+    async def network(
+        self, exec_id: str, *, after: int = 0, wait: float = 0.0
+    ) -> NetworkPage:
+        """What its programs did to get out, from a place in the log on: each attempt with its
+        decision. Waits up to `wait` seconds for something new while it runs."""
+        return await self._client._send(calls.network(exec_id, after, wait))
+
+    async def stdout(
+        self, exec_id: str, *, offset: Optional[int] = None, limit: Optional[int] = None
+    ) -> bytes:
+        """All that was kept of it."""
+        return await self._client._send(calls.output(exec_id, "stdout", offset, limit))
+
+    async def stderr(
+        self, exec_id: str, *, offset: Optional[int] = None, limit: Optional[int] = None
+    ) -> bytes:
+        return await self._client._send(calls.output(exec_id, "stderr", offset, limit))
+
+    async def artifacts(self, exec_id: str) -> Artifacts:
+        return await self._client._send(calls.list_artifacts(exec_id))
+
+    async def artifact(self, exec_id: str, path: Text) -> bytes:
+        return await self._client._send(calls.get_artifact(exec_id, path))
+
+    async def download(
+        self, exec_id: str, path: Text, to: Union[str, os.PathLike[str]]
+    ) -> int:
+        """Writes an artifact to a file, which is there whole or not at all. Returns its size."""
+        return await self._client._download(calls.get_artifact(exec_id, path), to)
+
+    async def observation(self, exec_id: str) -> Observation:
+        """What an agent is told about it."""
+        return await self._client._send(calls.observation(exec_id))
+
+    async def changes(self, exec_id: str) -> Changes:
+        """What an exec with `writes="held"` would change in its workspace as it is now.
+
+            exec = gb.run_shell("sed -i s/80/8080/ main.py", project_id="demo", writes="held")
+            for it in gb.execs.changes(exec.exec_id).texts:
+                print(it.unified)
+        """
+        return await self._client._send(calls.exec_changes(exec_id))
+
+    async def keep(self, exec_id: str) -> Settled:
+        """Carries them into the workspace, all of them or none: what has changed there since is a
+        `Conflict` that names it."""
+        return await self._client._send(calls.keep_changes(exec_id))
+
+    async def discard(self, exec_id: str) -> Settled:
+        """The workspace stays as it is."""
+        return await self._client._send(calls.discard_changes(exec_id))
+
+    async def effects(self, exec_id: str, *, after: int = 0) -> EffectPage:
+        """What an exec with `mode="simulate"` would have done, or one with `mode="transactional"`
+        did, a page from a place in the log on: `after` is `next` of the page before.
+
+            exec = gb.run_shell("make deploy", project_id="demo", mode="simulate")
+            for it in gb.execs.effects(exec.exec_id).effects:
+                print(it.type, it.target, it.failure_reason or "")
+        """
+        return await self._client._send(effect_calls.effects(exec_id, after))
+
+    async def all_effects(self, exec_id: str) -> AsyncIterator[Effect]:
+        """The same as far as it is known now, the first seen first. Pages are fetched as they are
+        needed."""
+        after = 0
+        while True:
+            page = await self.effects(exec_id, after=after)
+            for effect in page.effects:
+                yield effect
+            # A log only grows: a place that does not is its end, for now.
+            if page.complete or page.next <= after:
+                return
+            after = page.next
+
+    async def result(self, exec_id: str) -> TaskResult:
+        """The record as workflow engines want it: success, data and metadata."""
+        return await self._client._send(effect_calls.result(exec_id))
+
+    async def apply(self, exec_id: str) -> Settled:
+        """Makes a simulation true: keeps exactly the files that it wrote, all of them or none. What
+        has changed there since is a `Conflict` that names it, what a gate blocks is `Held`, and
+        what people would have to be asked about is `Forbidden` to an agent.
+
+            exec = gb.run_shell("sed -i s/80/8080/ main.py", project_id="demo", mode="simulate")
+            if exec.ok:
+                gb.execs.apply(exec.exec_id)
+        """
+        return await self._client._send(effect_calls.apply_exec(exec_id))
+
+    async def rerun(self, exec_id: str, *, wait: bool = True) -> Exec:
+        """Does a simulation for real, and returns the new record when it has ended, or as soon as
+        it is taken on if you do not `wait`. Policy decides
+        and people are asked as for any exec; the first request that the simulation did not show is
+        not let out, and `traffic.strayed` names it then. What it writes is kept if it succeeds and
+        the gates agree.
+
+            done = gb.execs.rerun(exec.exec_id)
+            assert done.preview.exec_id == exec.exec_id
+        """
+        exec = await self._client._send(effect_calls.rerun_exec(exec_id, wait))
+        self._client._started.began(exec)
+        return exec if exec.ended or not wait else await self.wait(exec.exec_id)
+
+    async def _follow(self, follow: Follow) -> AsyncIterator[Event]:
+        while not follow.done:
+            lost: Optional[GloveboxError] = None
+            call = calls.events(follow.exec_id, follow.after, follow.open())
+            try:
+                async with self._client._open(call) as response:
+                    if not response.is_success:
+                        raise await self._client._refused(response)
+                    async for piece in response.aiter_bytes():
+                        for event in follow.feed(piece):
+                            yield event
+                        if follow.enough():
+                            break
+            except (ApiError, ConnectionFailed) as error:
+                lost = error
+            if not follow.done:
+                await asyncio.sleep(follow.lost(lost))

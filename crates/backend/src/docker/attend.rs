@@ -1,0 +1,376 @@
+//! One loop around a program inside: its streams, its time, its limits, until the engine's command
+//! that is attached to it ends. Nothing here waits for the engine without a bound.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use glovebox_model::{LimitKind, Profile, Result};
+use glovebox_workspace::Dir;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::account::{Account, Parents, Sum};
+use super::cli::{Cli, Running};
+use super::disk::Disk;
+use super::pipes::{Inlet, Outlet, buffer};
+use crate::streams::{Cancel, Sink, Stream};
+
+/// An engine takes so long to start a program at most, before its clock runs anyway.
+const START: Duration = Duration::from_secs(1);
+/// How soon a reader that had no room is asked again.
+const ROOM: Duration = Duration::from_millis(2);
+const LOOK: Duration = Duration::from_millis(25);
+/// From TERM to KILL when the time is up.
+const GRACE: Duration = Duration::from_secs(1);
+/// From TERM to KILL when somebody canceled: a program may want to tidy up.
+const CANCEL_GRACE: Duration = Duration::from_secs(5);
+/// From the end of a container to the end of the command that is attached to it: engines lose the
+/// news of an end now and then, above all when somebody else removes the container.
+const LAG: Duration = Duration::from_secs(2);
+/// From KILL to giving the engine up.
+const GIVE_UP: Duration = Duration::from_secs(8);
+
+/// Why a program was ended by us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reason {
+    Limit(LimitKind),
+    Canceled,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Stopping {
+    reason: Reason,
+    since: Instant,
+    /// Of KILL, and after that of giving up.
+    next: Instant,
+    killed: bool,
+}
+
+/// What is asked of the loop.
+pub(super) struct Attend<'run> {
+    pub(super) cli: &'run Cli,
+    /// Attached to the program.
+    pub(super) command: Command,
+    pub(super) profile: &'run Profile,
+    pub(super) watched: &'run [&'run Dir],
+    pub(super) stdin: Option<OwnedFd>,
+    pub(super) sink: &'run mut dyn Sink,
+    pub(super) cancel: &'run Cancel,
+    pub(super) parents: &'run Parents,
+    pub(super) id: &'run str,
+    /// Whether the container ran before: its account goes on then, and the clock starts at once.
+    pub(super) standing: bool,
+    pub(super) term: Vec<OsString>,
+    pub(super) kill: Vec<OsString>,
+}
+
+/// How it went.
+#[derive(Debug)]
+pub(super) struct Attended {
+    /// None when the engine was given up.
+    pub(super) status: Option<ExitStatus>,
+    pub(super) reason: Option<Reason>,
+    pub(super) killed: bool,
+    pub(super) outlets: [Outlet; 2],
+    pub(super) lasted: Duration,
+    /// From its first sign of life until it was stopped: an engine under load may date the start
+    /// later than that sign.
+    pub(super) seen: Duration,
+    pub(super) used: Sum,
+    /// Nearly all of the disk is taken.
+    pub(super) full: Option<LimitKind>,
+}
+
+pub(super) fn attend(asked: Attend<'_>) -> Result<Attended> {
+    let Attend {
+        cli,
+        mut command,
+        profile,
+        watched,
+        stdin,
+        sink,
+        cancel,
+        parents,
+        id,
+        standing,
+        term,
+        kill,
+    } = asked;
+    let input = if stdin.is_some() {
+        Stdio::piped()
+    } else {
+        Stdio::null()
+    };
+    command
+        .stdin(input)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut running = Running::start(command).map_err(|error| cli.cannot_start(&error))?;
+    let no_pipe = |errno: Errno| cli.cannot_start(&errno);
+    let child = running.child();
+    let pipe = child.stdin.take().map(OwnedFd::from);
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (Some(stdout), Some(stderr)) = (stdout, stderr) else {
+        return Err(cli.cannot_start(&"it has no pipes"));
+    };
+    let now = Instant::now();
+    let account = parents.find(id).filter(|_| standing);
+    let mut turns = Turns {
+        cli,
+        running,
+        inlet: Inlet::new(stdin, pipe).map_err(no_pipe)?,
+        outlets: [
+            Outlet::new(Stream::Stdout, stdout.into(), cli.program).map_err(no_pipe)?,
+            Outlet::new(Stream::Stderr, stderr.into(), cli.program).map_err(no_pipe)?,
+        ],
+        profile,
+        disk: Disk::new(watched, &profile.limits),
+        parents,
+        id,
+        base: account.as_ref().and_then(Account::sum).unwrap_or_default(),
+        account,
+        gone: None,
+        last: Sum::default(),
+        spawned: now,
+        started: standing.then_some(now),
+        look: now + LOOK,
+        stopping: None,
+        calls: Vec::new(),
+        term,
+        kill,
+        given_up: false,
+    };
+    let mut chunk = buffer();
+    while turns.running.ended().is_none() && !turns.given_up {
+        turns.turn(&mut chunk, sink, cancel)?;
+    }
+    for outlet in &mut turns.outlets {
+        while outlet.take(&mut chunk, sink) {}
+    }
+    Ok(turns.conclude())
+}
+
+struct Turns<'run> {
+    cli: &'run Cli,
+    running: Running,
+    inlet: Inlet,
+    outlets: [Outlet; 2],
+    profile: &'run Profile,
+    disk: Disk<'run>,
+    parents: &'run Parents,
+    id: &'run str,
+    account: Option<Account>,
+    /// When its control groups were seen to be gone.
+    gone: Option<Instant>,
+    base: Sum,
+    last: Sum,
+    spawned: Instant,
+    started: Option<Instant>,
+    look: Instant,
+    stopping: Option<Stopping>,
+    /// Signals on their way.
+    calls: Vec<Running>,
+    term: Vec<OsString>,
+    kill: Vec<OsString>,
+    given_up: bool,
+}
+
+impl Turns<'_> {
+    fn turn(&mut self, chunk: &mut [u8], sink: &mut dyn Sink, cancel: &Cancel) -> Result<()> {
+        let ready = self.wait(sink, cancel)?;
+        if ready.source {
+            self.inlet.read(chunk);
+        }
+        if ready.inlet {
+            self.inlet.write();
+        }
+        for (outlet, ready) in self.outlets.iter_mut().zip(ready.outlets) {
+            if ready && outlet.take(chunk, sink) {
+                self.started.get_or_insert_with(Instant::now);
+            }
+        }
+        if ready.cancel {
+            match (self.stopping, cancel.take()) {
+                (_, 0) => {}
+                (None, 1) => self.stop(Reason::Canceled, CANCEL_GRACE),
+                (None, _) => self.stop(Reason::Canceled, Duration::ZERO),
+                (Some(stopping), _) if !stopping.killed => self.end(),
+                (Some(_), _) => {}
+            }
+        }
+        self.clock();
+        Ok(())
+    }
+
+    fn wait(&self, sink: &dyn Sink, cancel: &Cancel) -> Result<Ready> {
+        let mut fds = vec![
+            PollFd::new(self.running.pidfd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(cancel.fd(), PollFlags::IN),
+        ];
+        let mut source = None;
+        if let Some(fd) = self.inlet.source() {
+            source = Some(fds.len());
+            fds.push(PollFd::new(fd, PollFlags::IN));
+        }
+        let mut inlet = None;
+        if let Some(fd) = self.inlet.pipe() {
+            inlet = Some(fds.len());
+            fds.push(PollFd::new(fd, PollFlags::OUT));
+        }
+        // Who is not read makes the program wait, and nobody else: clock and limits go on.
+        let open = sink.has_room();
+        let mut outlets = [None; 2];
+        for (slot, outlet) in outlets.iter_mut().zip(&self.outlets) {
+            if let Some(pipe) = outlet.pipe().filter(|_| open) {
+                *slot = Some(fds.len());
+                fds.push(PollFd::new(pipe, PollFlags::IN));
+            }
+        }
+        let now = Instant::now();
+        let mut alarm = self.alarm().min(self.look);
+        if !open {
+            alarm = alarm.min(now + ROOM);
+        }
+        // Rounded up, so that the alarm is due when poll returns.
+        let patience = alarm.saturating_duration_since(now) + Duration::from_micros(50);
+        let timeout =
+            Timespec::try_from(patience).map_err(|error| self.cli.cannot_start(&error))?;
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(self.cli.cannot_start(&errno)),
+        }
+        let is_ready = |slot: Option<usize>| slot.is_some_and(|at| !fds[at].revents().is_empty());
+        Ok(Ready {
+            cancel: is_ready(Some(1)),
+            source: is_ready(source),
+            inlet: is_ready(inlet),
+            outlets: outlets.map(is_ready),
+        })
+    }
+
+    fn alarm(&self) -> Instant {
+        match (self.stopping, self.started) {
+            (Some(stopping), _) => stopping.next,
+            (None, Some(started)) => started + self.profile.limits.wall_ms.duration(),
+            (None, None) => self.spawned + START,
+        }
+    }
+
+    fn clock(&mut self) {
+        let now = Instant::now();
+        let due = now >= self.alarm();
+        match self.stopping {
+            None if due && self.started.is_none() => self.started = Some(now),
+            None if due => self.stop(Reason::Limit(LimitKind::Wall), GRACE),
+            Some(stopping) if due && stopping.killed => self.given_up = true,
+            Some(_) if due => self.end(),
+            _ => {}
+        }
+        if now >= self.look {
+            if let (Some(limit), None) = (self.passed(), self.stopping) {
+                self.stop(Reason::Limit(limit), Duration::ZERO);
+            }
+            self.calls.retain_mut(|call| call.ended().is_none());
+            self.look = Instant::now() + LOOK;
+        }
+    }
+
+    fn passed(&mut self) -> Option<LimitKind> {
+        if self.account.is_none() {
+            self.account = self.parents.find(self.id);
+            if self.account.is_some() {
+                self.started.get_or_insert_with(Instant::now);
+            }
+        }
+        let sum = self.account.as_ref().and_then(Account::sum);
+        self.gone = match (&self.account, &sum) {
+            (Some(_), None) => self.gone.or_else(|| Some(Instant::now())),
+            _ => None,
+        };
+        if self.gone.is_some_and(|since| since.elapsed() > LAG) {
+            self.running.kill();
+        }
+        if let Some(sum) = sum {
+            self.last.rise(sum);
+            let cpu_ms = sum.cpu_us.saturating_sub(self.base.cpu_us) / 1000;
+            if cpu_ms > self.profile.limits.cpu_ms.get() {
+                return Some(LimitKind::Cpu);
+            }
+        }
+        self.disk.look()
+    }
+
+    fn stop(&mut self, reason: Reason, grace: Duration) {
+        let now = Instant::now();
+        self.stopping = Some(Stopping {
+            reason,
+            since: now,
+            next: now + grace,
+            killed: false,
+        });
+        if grace.is_zero() {
+            self.end();
+        } else {
+            self.tell(self.term.clone());
+        }
+    }
+
+    fn end(&mut self) {
+        self.tell(self.kill.clone());
+        if let Some(stopping) = &mut self.stopping {
+            stopping.killed = true;
+            stopping.next = Instant::now() + GIVE_UP;
+        }
+    }
+
+    /// The engine's command, not waited for: the loop goes on meanwhile.
+    fn tell(&mut self, args: Vec<OsString>) {
+        let mut command = self.cli.command(&args);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        self.calls.extend(Running::start(command));
+    }
+
+    fn conclude(mut self) -> Attended {
+        let ended = Instant::now();
+        // A container that goes on has an account to the end.
+        if let Some(sum) = self.account.as_ref().and_then(Account::sum) {
+            self.last.rise(sum);
+        }
+        let since = |now: u64, then: u64| now.saturating_sub(then);
+        let seen = match (self.started, self.stopping) {
+            (Some(started), Some(stopping)) => stopping.since.saturating_duration_since(started),
+            _ => Duration::ZERO,
+        };
+        Attended {
+            status: if self.given_up {
+                None
+            } else {
+                self.running.ended()
+            },
+            reason: self.stopping.map(|it| it.reason),
+            killed: self.stopping.is_some_and(|it| it.killed),
+            lasted: ended.saturating_duration_since(self.started.unwrap_or(ended)),
+            seen,
+            used: Sum {
+                cpu_us: since(self.last.cpu_us, self.base.cpu_us),
+                oom_kills: since(self.last.oom_kills, self.base.oom_kills),
+                pids_refused: since(self.last.pids_refused, self.base.pids_refused),
+                ..self.last
+            },
+            full: self.disk.used_up(),
+            outlets: self.outlets,
+        }
+    }
+}
+
+struct Ready {
+    cancel: bool,
+    source: bool,
+    inlet: bool,
+    outlets: [bool; 2],
+}

@@ -1,0 +1,123 @@
+//! What every backend gives: a sandbox that is one exec's, and one that is kept for many.
+
+use std::any::Any;
+use std::fmt;
+use std::os::fd::OwnedFd;
+
+use glovebox_cage::WayOut;
+use glovebox_model::{Code, Error, Isolation, Profile, Result, Stage};
+use glovebox_workspace::Dir;
+
+use crate::ended::Ended;
+use crate::notice::Observation;
+use crate::spec::{Order, Room, Secret, Spec};
+use crate::streams::{Cancel, Sink};
+
+/// One run: what, how far it may go, and who hears of it.
+#[expect(missing_debug_implementations, reason = "a sink has nothing to show")]
+pub struct Run<'run> {
+    pub order: &'run Order,
+    pub profile: &'run Profile,
+    /// Directories on disk that it may write, counted together against the disk limit.
+    pub watched: &'run [&'run Dir],
+    pub stdin: Option<OwnedFd>,
+    /// What this run is given, as files or descriptors, and no other run.
+    pub secrets: &'run [Secret<'run>],
+    pub sink: &'run mut dyn Sink,
+    pub cancel: &'run Cancel,
+}
+
+/// A sandbox that is one exec's alone, standing or being built.
+pub trait Sandbox: fmt::Debug + Send {
+    /// What is enforced in it.
+    fn isolation(&self) -> &Isolation;
+
+    /// The sockets by which alone it reaches anything, where its profile grants a network. Whoever
+    /// takes them serves them until the run is over; unserved they lead nowhere. Waits until the
+    /// sandbox stands; once only.
+    fn way_out(&mut self) -> Result<Option<WayOut>> {
+        Ok(None)
+    }
+
+    /// What observes it beside its notices, where its spec asks for it. Waits until the sandbox
+    /// stands; once only.
+    fn observation(&mut self) -> Result<Option<Observation>> {
+        Ok(None)
+    }
+
+    /// Runs the order and stays until no process of the sandbox is left. What still has to be taken
+    /// apart goes on in the background until the second value is dropped.
+    fn run(self: Box<Self>, run: Run<'_>) -> (Result<Ended>, Remains);
+
+    /// It is not needed after all.
+    fn dismiss(self: Box<Self>) -> Remains;
+}
+
+/// A sandbox that stands between execs and takes one at a time. Dropping it ends what runs in it
+/// and nothing else: a container stays.
+pub trait Kept: fmt::Debug + Send {
+    fn isolation(&self) -> &Isolation;
+
+    /// As of a fresh sandbox: once only, and they are the same for all its runs.
+    fn way_out(&mut self) -> Result<Option<WayOut>> {
+        Ok(None)
+    }
+
+    /// Looked at before each use.
+    fn is_alive(&mut self) -> bool;
+
+    /// As of a fresh sandbox: when it returns, no process of this run is left, but the sandbox
+    /// stands. An error that is not the program's may leave it dead.
+    fn run(&mut self, room: Room<'_>, run: Run<'_>) -> Result<Ended>;
+
+    /// Takes the sandbox down, with everything that only it had.
+    fn close(self: Box<Self>) -> Remains;
+}
+
+/// A backend that has no place for secrets must not run without them.
+pub(crate) fn no_secrets(backend: &str, secrets: &[Secret<'_>]) -> Result<()> {
+    match secrets.first() {
+        None => Ok(()),
+        Some(secret) => Err(Error::new(
+            Code::BackendUnavailable,
+            Stage::Run,
+            format!(
+                "the `{backend}` backend cannot give the secret `{}` as a file or descriptor",
+                secret.name
+            ),
+        )
+        .hint("use the `native` backend: `--backend native`")),
+    }
+}
+
+/// A backend that cannot look must not run as if it did.
+pub(crate) fn no_observation(backend: &str, spec: &Spec<'_>) -> Result<()> {
+    match spec.observe {
+        None => Ok(()),
+        Some(_) => Err(Error::new(
+            Code::BackendUnavailable,
+            Stage::Run,
+            format!("the `{backend}` backend cannot observe what a program does"),
+        )
+        .hint("use the `native` backend, or run it without simulating")),
+    }
+}
+
+/// Something on its way out. Dropping it waits until it is gone.
+pub struct Remains(#[expect(dead_code, reason = "held to be dropped")] Option<Box<dyn Any + Send>>);
+
+impl Remains {
+    pub fn of(rest: impl Any + Send) -> Self {
+        Self(Some(Box::new(rest)))
+    }
+
+    pub fn nothing() -> Self {
+        Self(None)
+    }
+}
+
+impl fmt::Debug for Remains {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Remains")
+    }
+}

@@ -1,0 +1,146 @@
+//! How a value may be written: what programs make of it without meaning to hide it. Whoever means to
+//! hide it can; this is no wall against that.
+
+mod base64;
+mod escape;
+mod percent;
+
+use std::borrow::Cow;
+
+use zeroize::Zeroizing;
+
+use crate::needles::HEAD;
+use crate::stretch::without_breaks;
+use crate::unfit::weakness;
+
+/// A form while it is made. Nothing is longer than six bytes for one (`\u0041`) and the little that a
+/// form adds by itself, so it never grows and leaves no copy behind.
+pub(crate) struct Form(Zeroizing<Vec<u8>>);
+
+impl Form {
+    fn of(value: &[u8]) -> Self {
+        Self(Zeroizing::new(Vec::with_capacity(6 * value.len() + 16)))
+    }
+
+    fn push(&mut self, byte: u8) {
+        self.0.push(byte);
+    }
+
+    fn extend(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn hex(&mut self, byte: u8, digits: Digits) {
+        let digits = digits.all();
+        self.push(digits[usize::from(byte >> 4)]);
+        self.push(digits[usize::from(byte & 15)]);
+    }
+
+    fn chars(&mut self, character: char) {
+        self.extend(character.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Digits {
+    Lower,
+    Upper,
+}
+
+impl Digits {
+    const BOTH: [Self; 2] = [Self::Lower, Self::Upper];
+
+    fn all(self) -> &'static [u8; 16] {
+        match self {
+            Self::Lower => b"0123456789abcdef",
+            Self::Upper => b"0123456789ABCDEF",
+        }
+    }
+}
+
+/// Every form, some of them more than once.
+pub(crate) fn of(value: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
+    let mut forms = Vec::new();
+    let text = String::from_utf8_lossy(value);
+    written(value, &text, &mut forms);
+    base64::all(value, &mut forms);
+    hexadecimal(value, &mut forms);
+    reversed(value, &text, &mut forms);
+    utf16(&text, &mut forms);
+    let lines = || value.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    if lines().nth(1).is_some() {
+        for line in lines().filter(|line| weakness(line).is_none()) {
+            written(line, &String::from_utf8_lossy(line), &mut forms);
+        }
+        written_with_crlf(value, &mut forms);
+    }
+    if let Cow::Owned(text) = text {
+        drop(Zeroizing::new(text));
+    }
+    // Of most values most forms are the same.
+    forms.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+    forms.dedup_by(|one, other| one.0 == other.0);
+    forms
+        .iter()
+        .map(|form| Zeroizing::new(without_breaks(&form.0, HEAD)))
+        .collect()
+}
+
+/// As it is, and as it is quoted.
+fn written(value: &[u8], text: &str, forms: &mut Vec<Form>) {
+    let mut raw = Form::of(value);
+    raw.extend(value);
+    forms.push(raw);
+    let mut lossy = Form::of(text.as_bytes());
+    lossy.extend(text.as_bytes());
+    forms.push(lossy);
+    escape::all(text, forms);
+    percent::all(value, forms);
+}
+
+/// For a first line so short that a line break is among the first bytes; behind them every line break
+/// is the same.
+fn written_with_crlf(value: &[u8], forms: &mut Vec<Form>) {
+    let mut form = Form::of(value);
+    for (at, byte) in value.iter().enumerate() {
+        if *byte == b'\n' && at.checked_sub(1).map(|before| value[before]) != Some(b'\r') {
+            form.push(b'\r');
+        }
+        form.push(*byte);
+    }
+    forms.push(form);
+}
+
+/// `6162`, `61:62`, `61 62`, `61-62`, `\x61\x62`.
+fn hexadecimal(value: &[u8], forms: &mut Vec<Form>) {
+    for digits in Digits::BOTH {
+        for between in ["", ":", " ", "-", "\\x"] {
+            let mut form = Form::of(value);
+            for (at, byte) in value.iter().enumerate() {
+                if at > 0 || between == "\\x" {
+                    form.extend(between.as_bytes());
+                }
+                form.hex(*byte, digits);
+            }
+            forms.push(form);
+        }
+    }
+}
+
+fn reversed(value: &[u8], text: &str, forms: &mut Vec<Form>) {
+    let mut bytes = Form::of(value);
+    value.iter().rev().for_each(|byte| bytes.push(*byte));
+    let mut chars = Form::of(text.as_bytes());
+    text.chars().rev().for_each(|it| chars.chars(it));
+    forms.extend([bytes, chars]);
+}
+
+fn utf16(text: &str, forms: &mut Vec<Form>) {
+    for swap in [u16::to_le_bytes, u16::to_be_bytes] {
+        let mut form = Form::of(text.as_bytes());
+        for unit in text.encode_utf16() {
+            form.extend(&swap(unit));
+        }
+        forms.push(form);
+    }
+}

@@ -1,0 +1,25 @@
+//! Secrets kept out of whatever is written or shown: output while it streams, messages, records, file
+//! names.
+//!
+//! A secret is found as it is and in the forms that programs give it without meaning to hide it:
+//! base64 wherever it stands in what was encoded, hexadecimal, percent-encoded, quoted for JSON, shells,
+//! Python and HTML, reversed, in UTF-16, line by line, wrapped, indented, and with colours in it. In
+//! its place stands `[secret NAME]`. Everything else stays as it is, byte by byte.
+//!
+//! It is a guard against accidents, not against a program that wants to send a value out: `rot13`,
+//! `gzip` or a space between any two letters are enough for that. What a program may reach at all is
+//! what holds it.
+
+mod forms;
+mod needles;
+mod redactor;
+#[cfg(test)]
+mod reference;
+mod secrets;
+mod stretch;
+mod unfit;
+mod walk;
+
+pub use redactor::Redactor;
+pub use secrets::Secrets;
+pub use unfit::{LONGEST, SHORTEST, Unfit, Why};

@@ -1,0 +1,99 @@
+//! Ctrl-C in the middle of work on whole trees: what was half done is gone, or said.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::trial::{Answer, Running, Trial, names, until};
+
+/// Much to copy, and nothing on disk.
+const LARGE: u64 = 1 << 30;
+
+/// A directory `source` of a small file and a large one, which comes after it.
+fn source(trial: &Trial, large: u64) -> PathBuf {
+    let source = trial.work().join("source");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("a"), "small").unwrap();
+    let file = File::create(source.join("b")).unwrap();
+    file.set_len(large).unwrap();
+    source
+}
+
+/// Interrupts it once this is so.
+fn interrupted(trial: &Trial, args: &[&str], mut so: impl FnMut() -> bool) -> Answer {
+    let child = Running::spawn(&mut trial.command(args));
+    until(|| so().then_some(()));
+    kill_process(Pid::from_child(&child.0), Signal::INT).unwrap();
+    let answer = child.answer().exits(130);
+    assert!(answer.stderr.contains("error[canceled]"), "{answer:?}");
+    answer
+}
+
+fn entries(dir: &Path) -> Vec<String> {
+    match dir.exists() {
+        true => names(dir),
+        false => Vec::new(),
+    }
+}
+
+#[test]
+fn a_download_into_a_directory_leaves_nothing() {
+    let trial = Trial::new();
+    source(&trial, LARGE);
+    let project = ["--project", "demo"];
+    let upload = [&["file", "mkdir", "dir"][..], &project].concat();
+    trial.run(&upload).exits(0);
+    let work = trial.state().join("projects/demo/work");
+    fs::rename(trial.work().join("source/b"), work.join("b")).unwrap();
+    let out = trial.work().join("out");
+    let download = ["file", "download", "--output", "out", "--project", "demo"];
+    interrupted(&trial, &download, || out.exists());
+    assert!(!out.exists());
+    // One that was there stays, with what was in it.
+    fs::create_dir(&out).unwrap();
+    fs::write(out.join("mine"), "mine").unwrap();
+    fs::remove_file(work.join("b")).unwrap();
+    trial.run(&download).exits(0);
+    assert_eq!(names(&out), ["dir", "mine"]);
+}
+
+#[test]
+fn a_cache_is_as_it_was() {
+    let trial = Trial::new();
+    let source = source(&trial, LARGE);
+    let from = source.to_str().unwrap();
+    let fill = ["cache", "fill", "pip", "--from", from, "--max-bytes", "2G"];
+    let caches = trial.state().join("caches");
+    // Whatever the copy is called until it is whole.
+    let copies = || {
+        let scopes = entries(&caches).into_iter().map(|it| caches.join(it));
+        let within =
+            scopes.flat_map(|scope| entries(&scope).into_iter().map(move |it| scope.join(it)));
+        within.filter(|it| it.is_dir()).collect::<Vec<_>>()
+    };
+    let is_under_way = || copies().iter().any(|copy| copy.join("a").exists());
+    interrupted(&trial, &fill, is_under_way);
+    assert_eq!(copies(), Vec::<PathBuf>::new());
+    fs::remove_file(source.join("b")).unwrap();
+    trial.run(&fill).exits(0);
+    assert_eq!(copies().len(), 1);
+}
+
+/// Nobody can tell a file that was seeded from one that a program has taken for its own since.
+#[test]
+fn a_seeding_says_what_stays_and_goes_on_later() {
+    let trial = Trial::new();
+    let source = source(&trial, 250 << 20);
+    let from = source.to_str().unwrap();
+    let seed = ["workspace", "seed", "--project", "demo", "--from", from];
+    let work = trial.state().join("projects/demo/work");
+    let ended = interrupted(&trial, &seed, || work.join("a").exists());
+    assert!(ended.stderr.contains("until then stays"), "{ended:?}");
+    assert!(ended.stderr.contains("the same command"), "{ended:?}");
+    assert_eq!(names(&work), ["a"]);
+    fs::write(source.join("b"), "less").unwrap();
+    let again = trial.run(&seed).exits(0);
+    assert!(again.stderr.contains("1 entry made, 1 left"), "{again:?}");
+    assert_eq!(names(&work), ["a", "b"]);
+}

@@ -1,0 +1,239 @@
+//! What people are asked about one call, and how it ends when they do not say yes.
+
+use glovebox_model::{
+    Answer, Approval, ApprovalId, ApprovalState, Ask, BackendName, Code, Effect, Error, ExecId,
+    Permit, Program, Result, Ruling, ScriptRef, Stage, StdinRef, Tier, WorkspaceRef,
+};
+use glovebox_policy::{ApprovalSettings, Assessed, GrantKind};
+use jiff::{SignedDuration, Timestamp};
+use sha2::{Digest, Sha256};
+
+use crate::engine::Engine;
+use crate::path::{Plan, random};
+use crate::skill;
+
+/// A call that may not start before people have agreed.
+#[derive(Debug)]
+pub(crate) struct Petition {
+    pub(crate) assessed: Assessed,
+    pub(crate) ruling: Ruling,
+    /// Of all that an answer is about.
+    pub(crate) digest: String,
+    pub(crate) scripts: Vec<ScriptRef>,
+    /// What `allow_kind` would allow.
+    pub(crate) kind: Option<GrantKind>,
+    pub(crate) backend: BackendName,
+    /// What the simulation showed that it would do for real.
+    pub(crate) effects: Vec<Effect>,
+}
+
+impl Petition {
+    pub(crate) fn approval(
+        &self,
+        exec: &ExecId,
+        by: &str,
+        stdin: Option<&[u8]>,
+        settings: &ApprovalSettings,
+    ) -> Result<Approval> {
+        let call = self.assessed.call();
+        let now = Timestamp::now();
+        let lasts = i64::try_from(settings.expire.get()).unwrap_or(i64::MAX);
+        let tier = self.assessed.risk().tier;
+        Ok(Approval {
+            id: ApprovalId::from_random(random()?),
+            space_id: call.ids.space_id.clone(),
+            exec_id: exec.clone(),
+            ids: call.ids.clone(),
+            requested_by: by.to_owned(),
+            created_at: now,
+            expires_at: now
+                .checked_add(SignedDuration::from_millis(lasts))
+                .unwrap_or(Timestamp::MAX),
+            state: ApprovalState::Pending,
+            digest: self.digest.clone(),
+            quorum: match tier {
+                Tier::Critical => settings.quorum.max(1),
+                Tier::Safe | Tier::Low | Tier::Medium | Tier::High => 1,
+            },
+            replies: Vec::new(),
+            ask: self.ask(exec, stdin),
+        })
+    }
+
+    fn ask(&self, exec: &ExecId, stdin: Option<&[u8]>) -> Ask {
+        let (call, profile) = (self.assessed.call(), self.assessed.profile());
+        let argv: Vec<String> = call.program.argv().iter().map(|it| it.display()).collect();
+        Ask {
+            description: self.description(),
+            code_preview: Ask::preview(&source(&call.program)),
+            argv,
+            cwd: crate::path::working_directory(call.cwd.as_ref())
+                .map_or_else(|_| String::new(), |cwd| cwd.display()),
+            env_names: call.env.iter().map(|it| it.key.to_string()).collect(),
+            workspace: match &call.workspace {
+                WorkspaceRef::Adopted(path) => path.display().to_string(),
+                WorkspaceRef::Project(id) => id.to_string(),
+                WorkspaceRef::Scratch => "scratch".to_owned(),
+            },
+            backend: Some(self.backend),
+            network: profile.network,
+            tier: self.assessed.risk().tier,
+            signals: self.assessed.risk().signals.clone(),
+            reasons: self.ruling.reasons.clone(),
+            upgrades: self.ruling.upgrades.clone(),
+            justification: call.justification.clone(),
+            scripts: self.scripts.clone(),
+            stdin: stdin.map(|bytes| StdinRef {
+                bytes: bytes.len() as u64,
+                digest: sha256(bytes),
+                preview: Ask::preview(&String::from_utf8_lossy(bytes)),
+            }),
+            inputs: skill::inputs(call, exec)
+                .iter()
+                .map(|input| ScriptRef {
+                    path: input.path.display(),
+                    digest: sha256(&input.content),
+                })
+                .collect(),
+            preview: call.preview.clone(),
+            effects: self.effects.clone(),
+        }
+    }
+
+    fn description(&self) -> String {
+        let asks = self.ruling.reasons.iter();
+        let why = asks
+            .filter(|it| it.permit == Permit::Ask)
+            .map(|it| &it.text);
+        let why = why.map(String::as_str).collect::<Vec<_>>().join("; ");
+        let call = self.assessed.call();
+        let of = call.skill.as_ref();
+        let of = of.map_or_else(String::new, |it| format!(" for skill `{}`", it.skill.id));
+        let what = match &call.program {
+            Program::Argv { command, .. } => format!("run `{}`", command.display()),
+            Program::Shell { .. } => "run a shell script".to_owned(),
+            Program::Python { .. } => "run Python code".to_owned(),
+            Program::Javascript { .. } => "run JavaScript code".to_owned(),
+        };
+        match self.backend {
+            BackendName::Host => format!("{what}{of} on the host, without a sandbox: {why}"),
+            _ => format!("{what}{of}: {why}"),
+        }
+    }
+}
+
+impl Engine {
+    /// What one person put in the place of something less dangerous may need more of them.
+    pub(crate) fn check_quorum(&self, plan: &Plan, approval: &Approval) -> Result<()> {
+        let needed = self.config().approvals().quorum;
+        let is_critical = plan.assessed().risk().tier == Tier::Critical;
+        if !is_critical || needed <= approval.quorum {
+            return Ok(());
+        }
+        let message = format!("what it would be is `critical`, which takes {needed} people");
+        Err(Error::new(Code::Conflict, Stage::Obtain, message)
+            .hint("deny it, and let it be asked for as it should be"))
+    }
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The code itself, or the words of the command.
+fn source(program: &Program) -> String {
+    match program {
+        Program::Shell { script } => script.display(),
+        Program::Python { code } | Program::Javascript { code } => code.display(),
+        Program::Argv { .. } => {
+            let argv = program.argv();
+            let words = argv.iter().map(|it| it.display());
+            words.collect::<Vec<_>>().join(" ")
+        }
+    }
+}
+
+/// Of whatever people did not agree to: a model must not go on with what an earlier run printed.
+const NO_OUTPUT: &str = "nothing was run, and there is no output of it";
+
+/// What is refused for want of anybody who could be asked.
+pub(crate) fn nobody(ruling: &Ruling) -> Error {
+    let why = ruling.reasons.first().map_or("policy asks", |it| &it.text);
+    let mut error = Error::new(
+        Code::ApprovalUnavailable,
+        Stage::Obtain,
+        format!("a person has to approve this, and nobody can be asked: {why}; {NO_OUTPUT}"),
+    )
+    .hint("run it at a terminal, where you are asked")
+    .hint("or send it to a server (`--server`), where an approver answers");
+    error.rule = ruling.reasons.iter().find_map(|it| it.rule.clone());
+    let ways = ruling.reasons.iter().filter_map(|it| it.way.clone());
+    for way in ways.take(2) {
+        error = error.hint(way);
+    }
+    if ruling.upgrades.is_empty() {
+        error = error.hint("for development, `auto = true` under `[approvals]` answers by itself");
+    }
+    error
+}
+
+pub(crate) fn denied(approval: &Approval) -> Error {
+    let no = approval.replies.iter().rev();
+    let no = no
+        .filter_map(|reply| match &reply.answer {
+            Answer::Deny { reason } => Some((&reply.by, reason)),
+            _ => None,
+        })
+        .next();
+    let message = match no {
+        Some((by, Some(reason))) => format!("`{by}` said no: {reason}; {NO_OUTPUT}"),
+        Some((by, None)) => format!("`{by}` said no; {NO_OUTPUT}"),
+        None => format!("it was not approved; {NO_OUTPUT}"),
+    };
+    Error::new(Code::Denied, Stage::Obtain, message)
+        .hint("do something else, or ask again with a `justification`")
+}
+
+pub(crate) fn expired(approval: &Approval) -> Error {
+    Error::new(
+        Code::Expired,
+        Stage::Obtain,
+        format!(
+            "nobody approved it in time (`{}` expired); {NO_OUTPUT}",
+            approval.id
+        ),
+    )
+    .hint("send it again when somebody is there to answer")
+}
+
+/// What was approved is not what would be run now.
+pub(crate) fn gone_by(approval: &Approval, scripts: &[ScriptRef]) -> Error {
+    let old = &approval.ask.scripts;
+    let changed = old.iter().find(|it| !scripts.contains(it));
+    let what = match changed {
+        Some(script) => format!("`{}` has changed since people were asked", script.path),
+        None => "the request or the policy has changed since people were asked".to_owned(),
+    };
+    Error::new(Code::Denied, Stage::Obtain, format!("{what}; {NO_OUTPUT}"))
+        .hint("send it again: what is there now needs an answer of its own")
+}
+
+/// What was approved under another policy.
+pub(crate) fn outdated() -> Error {
+    let message = format!("the policy has changed since people were asked; {NO_OUTPUT}");
+    Error::new(Code::Denied, Stage::Obtain, message)
+        .hint("send it again: another policy may ask something else")
+}
+
+/// Too many wait for people already.
+pub(crate) fn put_off() -> Error {
+    let mut error = Error::new(
+        Code::RateLimited,
+        Stage::Obtain,
+        "as many execs wait for an approval already as may wait",
+    )
+    .hint("answer or cancel some: `glovebox approval ls`");
+    error.retry.after_ms = Some(30_000);
+    error
+}

@@ -1,0 +1,144 @@
+//! From a durable intent and a sandbox to a durable outcome.
+
+use std::sync::Arc;
+
+use glovebox_backend::{Notice, Remains};
+use glovebox_model::{Error, Exec, Mode, Result};
+use glovebox_workspace::Dir;
+
+use crate::effects::{Judging, previewed};
+use crate::engine::{Engine, Io};
+use crate::network::Watch;
+use crate::path::{self, Errand};
+use crate::prepare::Standing;
+use crate::settings::ToolchainSettings;
+use crate::{skill, stage};
+
+impl Engine {
+    /// `again` says whether an outcome that could not be written is tried once more.
+    pub(crate) fn carry_out(
+        &self,
+        standing: Standing,
+        mut opened: path::Opened,
+        settings: &ToolchainSettings,
+        io: Io<'_>,
+        again: &mut dyn FnMut(&Error) -> bool,
+    ) -> Result<(Exec, Remains)> {
+        let call = opened.call().clone();
+        let Standing {
+            sandbox,
+            order,
+            streams,
+            files,
+            project,
+            toolchains,
+            shows_the_host,
+            written,
+            notes,
+            made_as,
+            stay,
+            route,
+            given,
+        } = standing;
+        opened.note(notes, made_as);
+        opened.snapshot_before(stay.snapshot.clone());
+        let mut sandbox = sandbox;
+        let profile = opened.profile().clone();
+        let ready = files
+            .place_inputs(&skill::inputs(&call, files.exec()))
+            .and_then(|()| stay.begin())
+            .and_then(|()| self.masks(opened.space()))
+            .and_then(|masks| {
+                let exec = files.exec();
+                let kept = (&project, exec);
+                let listener = io.effects.clone();
+                let mut capture = self.capture(&call, &profile, kept, &masks, listener)?;
+                let simulation = match call.mode {
+                    Mode::Simulate => Some(call.simulation.clone().unwrap_or_default()),
+                    Mode::Run | Mode::Transactional | Mode::Mock => None,
+                };
+                let watch = Watch {
+                    masks: Arc::clone(&masks),
+                    gathering: capture.as_ref().map(|it| Arc::clone(&it.gathering)),
+                    simulation: simulation.as_ref(),
+                    previewed: self.previewed(&call)?.as_deref().map(previewed),
+                };
+                let passage = self.passage(route, &mut *sandbox, &profile, &given, kept, watch)?;
+                if let (Some(simulation), Some(capture)) = (&simulation, &mut capture) {
+                    // What was read from a pipe cannot be given again.
+                    if io.stdin.is_none() || io.replayable.is_some() {
+                        self.rehearse(&project, exec, &call, io.replayable)?;
+                    }
+                    capture.reports = self.reports(&mut *sandbox, exec, simulation, capture)?;
+                }
+                let used = given.recorded();
+                if !used.is_empty() {
+                    self.secrets()?.note_use(opened.ids(), exec, &used)?;
+                }
+                let recall = match &passage {
+                    Some(passage) => self.recall(passage.way(), opened.space(), used)?,
+                    None => None,
+                };
+                Ok((masks, passage, recall, capture))
+            });
+        let (masks, passage, recall, mut capture) = match ready {
+            Ok(ready) => ready,
+            Err(error) => {
+                let (entry, record) = opened.fail(error);
+                let closed = path::end(self.store()?, entry, record, again)?;
+                stay.forget(files.exec(), &project);
+                let _ = project.forget_inputs(files.exec());
+                let _ = files.discard();
+                return Ok((closed, sandbox.dismiss()));
+            }
+        };
+        let lease = path::admit(opened, sandbox);
+        stage::reached("admit");
+        let work = project.work().filter(|_| lease.sees_workspace());
+        let own = stay.watched(work, &files);
+        let watched: Vec<&Dir> = own.into_iter().chain(&written).collect();
+        let mut watch = capture
+            .as_mut()
+            .map(|it| |notice: Notice| it.observer.noticed(notice));
+        let errand = Errand {
+            order: &order,
+            watched: &watched,
+            room: stay.room,
+            given: &given,
+            passage,
+            masks,
+            observer: watch.as_mut().map(|it| it as &mut dyn FnMut(Notice)),
+        };
+        let (seats, cancel) = (io.seats, io.cancel);
+        let mut exited = self.watching(recall.as_ref(), || {
+            stage::span("run").in_scope(|| path::run(lease, errand, streams, io))
+        });
+        drop(recall);
+        if let Some(capture) = &capture {
+            capture.gathering.dropped(exited.unnoticed());
+        }
+        if let Some(error) = exited.failure_mut() {
+            let host = shows_the_host.then_some(&settings.host);
+            crate::prepare::explain_start(error, &order, &toolchains, host, work);
+        }
+        stage::reached("run");
+        let memory = stay.artifacts_in_memory();
+        let captured =
+            stage::span("collect").in_scope(|| path::collect(exited, &files, memory.as_ref()));
+        drop(memory);
+        stage::reached("collect");
+        let mut judging =
+            capture.map(|capture| Judging::new(capture, &call, settings, seats, cancel));
+        let judged = stage::span("judge").in_scope(|| {
+            path::judge(captured, |record| {
+                stay.settle(self, record, judging.as_mut())
+            })
+        });
+        stage::reached("judge");
+        let store = self.store()?;
+        let closed = stage::span("close").in_scope(|| path::close(store, judged, &files, again));
+        stage::reached("close");
+        let _ = project.forget_inputs(files.exec());
+        closed
+    }
+}

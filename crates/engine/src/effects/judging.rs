@@ -1,0 +1,484 @@
+//! The gates over what an exec put out and did, before anything of it is kept.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use glovebox_backend::{Cancel, Sink, Stream};
+use glovebox_gate::{
+    COMMAND_TAIL_MAX, Check, CheckName, CommandCheck, CommandOutcome, Gate, History, RunCommand,
+    Sample, Subject, judge,
+};
+use glovebox_model::{
+    ByteString, Call, Code, Confidence, Consent, Count, Deed, Effect, Error, Exec, ExecId,
+    FailureCode, FileOp, GateResult, GateStatus, Mode, NetCode, NetworkMode, OnExceed,
+    PartialLimits, PartialProfile, Placement, Preview, Program, Recovery, Result, Stage, Status,
+    Validation, Verdict, Writes,
+};
+use glovebox_store::ExecFilter;
+use glovebox_workspace::Dir;
+use glovebox_workspace::change::Changes;
+use serde_json::Value;
+
+use super::gathering::Gathered;
+use super::{Capture, files, preview};
+use crate::approvals::tool_of;
+use crate::engine::{Engine, Io, Planned, Seat, Wanted};
+use crate::path::Draft;
+use crate::settings::ToolchainSettings;
+
+/// Effects in the record itself; the log has all.
+const RECORDED: usize = 100;
+/// Bytes of them.
+const RECORDED_BYTES: usize = 256 << 10;
+/// Earlier runs that are looked at.
+const EARLIER: usize = 200;
+
+/// What an exec wrote beside its workspace.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Written<'w> {
+    pub(crate) changes: &'w Changes,
+    pub(crate) work: &'w Dir,
+    pub(crate) upper: &'w Dir,
+}
+
+/// Everything that one exec is judged by.
+pub(crate) struct Judging<'run, 'engine> {
+    capture: Capture<'engine>,
+    call: &'run Call,
+    settings: &'run ToolchainSettings,
+    seats: Option<&'run dyn Fn() -> Result<Seat>>,
+    cancel: &'run Cancel,
+}
+
+impl<'run, 'engine> Judging<'run, 'engine> {
+    pub(crate) fn new(
+        capture: Capture<'engine>,
+        call: &'run Call,
+        settings: &'run ToolchainSettings,
+        seats: Option<&'run dyn Fn() -> Result<Seat>>,
+        cancel: &'run Cancel,
+    ) -> Self {
+        Self {
+            capture,
+            call,
+            settings,
+            seats,
+            cancel,
+        }
+    }
+
+    /// Fills in what it did and what the gates say; what a gate blocks is `held`.
+    pub(crate) fn judge(
+        &mut self,
+        engine: &Engine,
+        record: &mut Exec,
+        written: Option<Written<'_>>,
+    ) {
+        let Capture {
+            gathering,
+            observer,
+            reports,
+        } = &mut self.capture;
+        // Nothing of the program is left that could tell more.
+        drop(reports.take());
+        observer.finish();
+        if let Some(written) = &written {
+            files::tell(written, observer.permissions(), gathering);
+        }
+        let gathered = gathering.all();
+        record.effect_count = Some(gathered.count);
+        record.effects = without_contents(first(&gathered.effects));
+        if record.mode == Mode::Simulate {
+            record.preview = Some(Preview {
+                exec_id: record.exec_id.clone(),
+                digest: preview::digest(record, &gathered.effects),
+            });
+        }
+        if !has_run(record.status) {
+            return;
+        }
+        let strayed = strayed(record).or_else(|| {
+            let shown = engine.previewed(self.call).ok().flatten()?;
+            unshown(record, &shown, &gathered.effects)
+        });
+        record.gates = match strayed {
+            Some(strayed) => vec![strayed],
+            None => self.ask(engine, record, &gathered, written),
+        };
+        if record.gates.iter().any(|it| it.blocked) {
+            record.status = Status::Held;
+        }
+    }
+
+    fn ask(
+        &self,
+        engine: &Engine,
+        record: &Exec,
+        gathered: &Gathered,
+        written: Option<Written<'_>>,
+    ) -> Vec<GateResult> {
+        let tool = tool_of(self.call);
+        let config = engine.config();
+        let gates = config.gates_for(&record.ids, &tool, record.risk.tier, record.mode);
+        if gates.is_empty() {
+            return Vec::new();
+        }
+        let earlier = match gates.iter().any(looks_back) {
+            true => engine.earlier(record),
+            false => Earlier::default(),
+        };
+        let argv: Vec<ByteString> = std::iter::once(record.cmd.clone())
+            .chain(record.args.iter().cloned())
+            .collect();
+        let subject = Subject {
+            status: record.status,
+            exit_code: record.exit_code,
+            duration_ms: record.duration_ms,
+            stdout: record.stdout.as_bytes(),
+            stdout_bytes: record.stdout_bytes,
+            effects: &gathered.effects,
+            effect_count: gathered.count,
+            changes: record.changes,
+            artifacts: &record.artifacts,
+            mode: record.mode,
+            tier: record.risk.tier,
+            tool: &tool,
+            ids: &record.ids,
+            argv: &argv,
+            history: History {
+                samples: &earlier.samples,
+                previous: earlier.previous.as_ref(),
+                digest: earlier.digest.as_deref(),
+            },
+        };
+        let bench = Bench {
+            judging: self,
+            engine,
+            over: written
+                .filter(|it| !it.changes.is_empty())
+                .map(|_| &record.exec_id),
+        };
+        judge(&gates, &subject, &bench)
+    }
+}
+
+/// Whether it wants to know of earlier runs.
+fn looks_back(gate: &Gate) -> bool {
+    let mut names = gate.checks().iter().map(Check::name);
+    names.any(|name| {
+        matches!(
+            name,
+            CheckName::Anomaly | CheckName::Monotonic | CheckName::Deterministic
+        )
+    })
+}
+
+/// What never ran, or was ended from outside, is not judged: there is nothing to keep.
+const fn has_run(status: Status) -> bool {
+    matches!(status, Status::Succeeded | Status::Failed)
+}
+
+/// What did something that its simulation had not shown.
+fn strayed(record: &Exec) -> Option<GateResult> {
+    if record.mode == Mode::Simulate {
+        return None;
+    }
+    let preview = record.preview.as_ref()?;
+    let traffic = record.traffic.as_ref()?;
+    // Whatever policy refuses was not shown either: a simulation with such a thing is blocked.
+    let refused = traffic.refused.iter().find(|it| was_refused(it.code));
+    let strayed = match (&traffic.strayed, refused) {
+        (Some(strayed), _) => strayed.clone(),
+        (None, Some(refused)) => format!("{}:{}", refused.host, refused.port),
+        (None, None) => return None,
+    };
+    Some(not_shown(format!(
+        "`{strayed}` was tried, and `{}` did not show it; nothing of it was sent",
+        preview.exec_id
+    )))
+}
+
+/// A path that was written for real and not in the simulation. What is in it may differ: times do.
+fn unshown(record: &Exec, shown: &[Effect], done: &[Effect]) -> Option<GateResult> {
+    let preview = record.preview.as_ref()?;
+    let written = |effect: &Effect| match &effect.deed {
+        Deed::FilesystemWrite(it) => {
+            let removed = it.operation == FileOp::Removed;
+            let paths = std::iter::once((it.path.clone(), removed));
+            Some(paths.chain(it.from.clone().map(|from| (from, true))))
+        }
+        _ => None,
+    };
+    let shown: HashSet<(ByteString, bool)> = shown.iter().filter_map(written).flatten().collect();
+    let mut done = done.iter().filter_map(written).flatten();
+    let (path, removed) = done.find(|it| !shown.contains(it))?;
+    let what = match removed {
+        true => "removed",
+        false => "written",
+    };
+    Some(not_shown(format!(
+        "`{}` was {what}, and `{}` did not show it; it is not kept",
+        path.display(),
+        preview.exec_id
+    )))
+}
+
+fn not_shown(reason: String) -> GateResult {
+    let way = "simulate it again, and look at what it does".to_owned();
+    GateResult {
+        gate: "preview".to_owned(),
+        status: GateStatus::Blocked,
+        blocked: true,
+        failure_code: Some(FailureCode::NonDeterminism),
+        remediation: Some(way.clone()),
+        recovery: Some(Recovery::AskUser),
+        validations: vec![Validation {
+            validator: "previewed".to_owned(),
+            valid: false,
+            confidence: Confidence::FULL,
+            reason: Some(reason),
+            failure_code: Some(FailureCode::NonDeterminism),
+            remediation: Some(way),
+        }],
+    }
+}
+
+/// Whoever may read a record need not be somebody who may read files.
+fn without_contents(mut effects: Vec<Effect>) -> Vec<Effect> {
+    for effect in &mut effects {
+        if let Deed::FilesystemWrite(write) = &mut effect.deed {
+            write.diff = None;
+        }
+    }
+    effects
+}
+
+/// By us, and not by the world outside.
+const fn was_refused(code: NetCode) -> bool {
+    match code {
+        NetCode::NetModeNone
+        | NetCode::NotInAllowlist
+        | NetCode::PortNotAllowed
+        | NetCode::InvalidDestination
+        | NetCode::ProxyRequired
+        | NetCode::SniMismatch
+        | NetCode::DnsDenied
+        | NetCode::PolicyExpired
+        | NetCode::ApprovalRequired
+        | NetCode::NotPreviewed => true,
+        NetCode::Ok | NetCode::InternalError | NetCode::Other => false,
+    }
+}
+
+/// As many as a record should hold.
+pub(crate) fn first(effects: &[Effect]) -> Vec<Effect> {
+    let mut bytes = 0;
+    let fits = |effect: &&Effect| {
+        bytes += serde_json::to_string(effect).map_or(0, |it| it.len());
+        bytes <= RECORDED_BYTES
+    };
+    effects
+        .iter()
+        .take(RECORDED)
+        .take_while(fits)
+        .cloned()
+        .collect()
+}
+
+/// What earlier runs of the same program were like.
+#[derive(Debug, Default)]
+struct Earlier {
+    samples: Vec<Sample>,
+    previous: Option<Value>,
+    digest: Option<String>,
+}
+
+impl Engine {
+    /// Nothing where the store cannot be read: a gate that needs it then says so.
+    fn earlier(&self, record: &Exec) -> Earlier {
+        let filter = ExecFilter {
+            project_id: Some(record.project_id.clone()),
+            limit: EARLIER,
+            ..ExecFilter::default()
+        };
+        let listed = self
+            .store()
+            .and_then(|store| store.list(&record.ids.space_id, &filter));
+        let Ok(page) = listed else {
+            return Earlier::default();
+        };
+        let same = |it: &&Exec| {
+            it.exec_id != record.exec_id && it.cmd == record.cmd && it.args == record.args
+        };
+        let same: Vec<&Exec> = page.items.iter().filter(same).collect();
+        let kept =
+            |it: &&&Exec| it.status == Status::Succeeded && it.verdict == Some(Verdict::Keep);
+        let previous = same.iter().find(kept);
+        let simulated = same.iter().find(|it| it.mode == record.mode);
+        Earlier {
+            previous: previous.and_then(|it| serde_json::from_str(&it.stdout).ok()),
+            digest: simulated
+                .filter(|it| it.effect_count.is_some_and(|count| count.dropped == 0))
+                .and_then(|it| self.effects(it, 0, usize::MAX).ok())
+                .map(|(effects, ..)| glovebox_gate::digest(&effects)),
+            samples: same.iter().map(|it| sample(it)).collect(),
+        }
+    }
+}
+
+fn sample(record: &Exec) -> Sample {
+    let artifacts = record.artifacts.iter();
+    Sample {
+        duration_ms: record.duration_ms,
+        stdout_bytes: Some(record.stdout_bytes),
+        changed_files: record
+            .changes
+            .map(|it| it.created + it.modified + it.removed),
+        changed_bytes: record.changes.map(|it| it.bytes),
+        effects: record.effect_count.map(|it| it.total),
+        violations: record.effect_count.map(|it| it.violations),
+        requests: None,
+        processes: None,
+        artifacts: Some(record.artifacts.len() as u64),
+        artifact_bytes: Some(artifacts.map(|it| it.size).sum()),
+        exit_code: record.exit_code,
+        output: serde_json::from_str(&record.stdout).ok(),
+    }
+}
+
+/// Where a gate's own programs run: on the changes that are judged, as if they had been kept.
+struct Bench<'judge, 'run, 'engine> {
+    judging: &'judge Judging<'run, 'engine>,
+    engine: &'judge Engine,
+    over: Option<&'judge ExecId>,
+}
+
+impl RunCommand for Bench<'_, '_, '_> {
+    fn run_command(&self, command: &CommandCheck) -> Result<CommandOutcome> {
+        let Judging {
+            call,
+            settings,
+            seats,
+            cancel,
+            ..
+        } = self.judging;
+        let Some(seats) = seats else {
+            let message = "a gate's command cannot be run here: there is no second sandbox";
+            return Err(Error::new(Code::BackendUnavailable, Stage::Judge, message));
+        };
+        let mut words = command.argv.iter().map(|word| {
+            ByteString::try_from(word.as_str()).map_err(|why| {
+                let message = format!("a gate's command {why}");
+                Error::new(Code::InvalidConfig, Stage::Judge, message)
+            })
+        });
+        let program = words.next().transpose()?.unwrap_or_default();
+        let ordered = Call {
+            ids: call.ids.clone(),
+            client_id: None,
+            workspace: call.workspace.clone(),
+            placement: Placement::Fresh,
+            program: Program::Argv {
+                command: program,
+                args: words.collect::<Result<_>>()?,
+            },
+            // The operator's words, and nothing of whoever is judged.
+            cwd: None,
+            env: Vec::new(),
+            inputs: Vec::new(),
+            mounts: Vec::new(),
+            secrets: Vec::new(),
+            mode: Mode::Run,
+            on_exceed: OnExceed::Cap,
+            justification: None,
+            writes: Writes::Dropped,
+            simulation: None,
+            over: self.over.cloned(),
+            preview: None,
+            skill: None,
+            overrides: PartialProfile {
+                limits: PartialLimits {
+                    wall_ms: Some(command.timeout),
+                    memory_bytes: command.memory,
+                    pids: command.pids.map(Count),
+                    ..PartialLimits::default()
+                },
+                network: Some(NetworkMode::None),
+                ..PartialProfile::default()
+            },
+        };
+        let mut nobody = Unheard;
+        let io = Io {
+            stdin: None,
+            live: &mut nobody,
+            cancel,
+            stopped: None,
+            approver: None,
+            effects: None,
+            replayable: None,
+            seats: None,
+        };
+        let ended = self.engine.run_agreed(seats()?, ordered, settings, io)?;
+        Ok(CommandOutcome {
+            exit_code: ended.exit_code,
+            timed_out: ended.timed_out,
+            tail: tail(&ended),
+            error: match (&ended.error, ended.limit_hit) {
+                (Some(error), _) => Some(error.message.clone()),
+                (None, Some(limit)) => Some(format!("it ran into a limit: {limit}")),
+                (None, None) => None,
+            },
+        })
+    }
+}
+
+impl Engine {
+    /// A program of the operator's own configuration: what policy denies it still does not do.
+    fn run_agreed(
+        &self,
+        seat: Seat,
+        call: Call,
+        settings: &ToolchainSettings,
+        io: Io<'_>,
+    ) -> Result<Exec> {
+        let project = self.project(&call.ids.space_id, &call.workspace)?;
+        let draft = Draft::new(&call, project.id().clone())?;
+        let wanted = Wanted {
+            consent: Some(Consent::of_policy()),
+            ..Wanted::of(call)
+        };
+        match self.plan(&draft, &project, wanted)? {
+            Planned::Ready(plan) => self.walk(seat, *plan, project, settings, io),
+            Planned::Asks(_) => {
+                let message = "a person would have to agree to a gate's command";
+                Err(Error::new(Code::ApprovalUnavailable, Stage::Judge, message))
+            }
+        }
+    }
+}
+
+/// The end of what it said.
+fn tail(record: &Exec) -> String {
+    let said = match (record.stdout.as_str(), record.stderr.as_str()) {
+        (stdout, "") => stdout.to_owned(),
+        ("", stderr) => stderr.to_owned(),
+        (stdout, stderr) => format!("{stdout}\n{stderr}"),
+    };
+    let mut from = said.len().saturating_sub(COMMAND_TAIL_MAX);
+    while !said.is_char_boundary(from) {
+        from += 1;
+    }
+    said[from..].to_owned()
+}
+
+struct Unheard;
+
+impl Sink for Unheard {
+    fn output(&mut self, _: Stream, _: &[u8]) {}
+}
+
+impl fmt::Debug for Judging<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Judging")
+    }
+}

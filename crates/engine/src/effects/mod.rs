@@ -1,0 +1,92 @@
+//! What a program did, or would have done. In a simulation everything that leaves a trace is
+//! gathered while it runs: processes and attempts by the sandbox's supervisor, requests at its way
+//! out, files from the layer it wrote to, and what tools say of themselves. Gates and people judge
+//! that, before any of it happens.
+
+mod files;
+mod gathering;
+mod judging;
+mod observer;
+mod permissions;
+mod preview;
+mod reports;
+mod seen;
+
+use std::sync::Arc;
+
+use glovebox_backend::Sandbox;
+use glovebox_capture::Secrets;
+use glovebox_model::{Access, Call, Effect, Exec, ExecId, Mode, Profile, Result, Simulation};
+use glovebox_workspace::Project;
+
+pub(crate) use gathering::Gathering;
+pub use gathering::Listener;
+pub(crate) use judging::{Judging, Written, first};
+pub(crate) use observer::Observer;
+pub(crate) use permissions::Permissions;
+pub use preview::Rehearsed;
+pub(crate) use preview::not_blocked;
+pub(crate) use reports::{DIRECTORY, Reports, SOCKET};
+pub(crate) use seen::{outward, previewed, request};
+
+use crate::engine::Engine;
+
+/// The effects of one exec, while it runs and until it is judged.
+#[derive(Debug)]
+pub(crate) struct Capture<'engine> {
+    pub(crate) gathering: Arc<Gathering>,
+    pub(crate) observer: Observer<'engine>,
+    /// Served while the program runs.
+    pub(crate) reports: Option<Reports>,
+}
+
+impl Engine {
+    /// Serves the socket by which tools tell of themselves.
+    pub(crate) fn reports(
+        &self,
+        sandbox: &mut dyn Sandbox,
+        exec: &ExecId,
+        simulation: &Simulation,
+        capture: &Capture<'_>,
+    ) -> Result<Option<Reports>> {
+        let Some(observation) = sandbox.observation()? else {
+            return Ok(None);
+        };
+        let gathering = Arc::clone(&capture.gathering);
+        let runtime = self.outside()?.runtime();
+        Reports::serve(observation.effects, exec, simulation, gathering, runtime).map(Some)
+    }
+
+    /// What an exec did, from a place in its log on: the place after it, and whether that is all.
+    pub fn effects(&self, exec: &Exec, from: u64, most: usize) -> Result<(Vec<Effect>, u64, bool)> {
+        let layout = self.layout(&exec.ids.space_id)?;
+        let log = layout.effect_log(&exec.project_id, &exec.exec_id, from, most)?;
+        let (effects, next) = log.unwrap_or((Vec::new(), from));
+        let whole = effects.len() < most;
+        let lasting = effects.into_iter().filter(|it| !it.provisional);
+        Ok((lasting.collect(), next, whole))
+    }
+
+    /// None for an exec that nobody judges.
+    pub(crate) fn capture(
+        &self,
+        call: &Call,
+        profile: &Profile,
+        (project, exec): (&Project, &ExecId),
+        masks: &Arc<Secrets>,
+        listener: Option<Arc<dyn Listener>>,
+    ) -> Result<Option<Capture<'_>>> {
+        match call.mode {
+            Mode::Run | Mode::Mock => return Ok(None),
+            Mode::Simulate | Mode::Transactional => {}
+        }
+        let log = project.effect_log(exec)?;
+        let gathering = Arc::new(Gathering::new(log, Arc::clone(masks), listener));
+        let permissions = Permissions::new(self, call, profile.workspace == Access::Rw);
+        Ok(Some(Capture {
+            observer: Observer::new(Arc::clone(&gathering), permissions),
+            gathering,
+            reports: None,
+        }))
+    }
+}

@@ -1,0 +1,38 @@
+//! Kept sandboxes and backends for a process that does one thing and goes.
+
+use glovebox_backend::Cancel;
+use glovebox_model::{Correlation, DockerConfig, Lifetime, Result, Sandbox};
+
+use crate::backends::BackendView;
+use crate::engine::{Engine, OneSeat, Seat};
+use crate::kept::SandboxRequest;
+
+impl Engine {
+    /// Makes a sandbox and sees it stand. This process goes, so a native one is down again when
+    /// this returns, and built anew for whoever uses it next; a container stays.
+    pub fn create_sandbox_here(
+        &self,
+        request: SandboxRequest,
+        seat: Seat,
+        cancel: &Cancel,
+    ) -> Result<Sandbox> {
+        let mut supply = OneSeat {
+            seat: Some(seat),
+            cancel,
+        };
+        let made = self.create_sandbox(request, &mut supply);
+        self.leave_sandboxes();
+        let made = made?;
+        self.sandbox(&made.space_id, made.sandbox_id.as_str())
+    }
+
+    /// Everything there is on this host for these ids. A runtime that is named stands in the place
+    /// of the configured one.
+    pub fn backends_here(&self, ids: &Correlation, runtime: Option<&str>) -> Vec<BackendView> {
+        let config = self.config().docker_for(ids, Lifetime::Exec);
+        self.backends().all(&DockerConfig {
+            runtime: runtime.map(str::to_owned).or(config.runtime),
+            ..config
+        })
+    }
+}

@@ -1,0 +1,445 @@
+//! What an operator and the house itself do with kept sandboxes: make, list, make anew, prune,
+//! remove. One that fails never stops the rest.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use glovebox_model::{
+    BackendName, ByteString, Call, Code, Correlation, DockerConfig, Error, Lifetime, Mode,
+    OnExceed, PartialProfile, Placement, Program, ProjectId, Result, Sandbox, SandboxConfig,
+    SandboxState, SpaceId, Stage, WorkspaceRef, Writes,
+};
+use glovebox_store::Registered;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::Berth;
+use super::drift::hash_of;
+use crate::containers::Container;
+use crate::engine::Engine;
+use crate::prepare::Supply;
+
+/// What a sandbox is asked to be.
+#[derive(Debug, Clone)]
+pub struct SandboxRequest {
+    pub ids: Correlation,
+    pub lifetime: Lifetime,
+    pub project: ProjectId,
+    pub on_exceed: OnExceed,
+    pub overrides: PartialProfile,
+}
+
+/// Which of a space's sandboxes are meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    All,
+    /// Those that policy would make otherwise now.
+    Mismatched,
+    Agent(String),
+    Session(String),
+    /// By id or name.
+    One(String),
+}
+
+/// Something that did not work for one of many.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Trouble {
+    pub name: String,
+    pub error: Error,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Recreated {
+    /// Taken down; each is built from today's configuration when it is next used.
+    pub recreated: Vec<Sandbox>,
+    pub failed: Vec<Trouble>,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Pruned {
+    pub removed: Vec<String>,
+    pub failed: Vec<Trouble>,
+}
+
+/// How many rows are looked at together.
+const PAGE: usize = 1000;
+/// Whoever removes or makes anew waits so long for the exec in it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Engine {
+    /// Makes a sandbox and waits until it stands.
+    pub(crate) fn create_sandbox(
+        &self,
+        request: SandboxRequest,
+        supply: &mut dyn Supply,
+    ) -> Result<Sandbox> {
+        let call = nothing_yet(&request);
+        let (profile, chosen) = self.look_ahead(call.clone())?;
+        let scope = super::scope(&call.ids, request.lifetime, &request.project)?;
+        let name = self.name_of(&scope);
+        if self
+            .store()?
+            .sandbox_of_scope(&scope.space, &name)?
+            .is_some()
+        {
+            return Err(Error::new(
+                Code::Conflict,
+                Stage::Admit,
+                format!("the sandbox `{name}` is there already"),
+            )
+            .hint(format!("use it: `glovebox exec {name} -- COMMAND`"))
+            .hint(format!(
+                "or make it anew: `glovebox sandbox recreate {name}`"
+            )));
+        }
+        let project = self.project(&scope.space, &call.workspace)?;
+        let berth = self
+            .berth(&call, &profile, &chosen, request.overrides)?
+            .ok_or_else(|| Error::new(Code::Internal, Stage::Admit, "no place was reserved"))?;
+        drop(self.raise(&berth, None, &profile, &project, supply)?);
+        self.sandbox(&scope.space, &name)
+    }
+
+    /// What was never there is not registered; what somebody uses meanwhile is theirs.
+    pub(super) fn forget_unmade(&self, berth: &Berth) {
+        if let (true, Some(scope)) = (berth.is_new, &berth.scope) {
+            let place = (&scope.space, berth.id.as_str());
+            let never_used = |row: &Sandbox| row.uses == 0;
+            let _ = self.remove_if(place, "could not be made", Duration::ZERO, &never_used);
+        }
+    }
+
+    /// The rows of a space as they are now, newest use first.
+    pub fn sandboxes(&self, space: &SpaceId) -> Result<Vec<Sandbox>> {
+        let mut rows: Vec<_> = self
+            .store()?
+            .sandboxes(space, PAGE)?
+            .into_iter()
+            .map(|it| self.as_it_is(it))
+            .collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.last_used_at));
+        self.look_at_containers(&mut rows);
+        Ok(rows)
+    }
+
+    pub fn sandbox(&self, space: &SpaceId, name: &str) -> Result<Sandbox> {
+        let found = self.store()?.sandbox_registered(space, name)?;
+        let mut row = self.as_it_is(found);
+        self.look_at_containers(std::slice::from_mut(&mut row));
+        // An engine that does not answer says so elsewhere.
+        row.ports = self.backends().ports(&row).unwrap_or_default();
+        Ok(row)
+    }
+
+    /// A container stands though no process has it. An engine that does not answer tells nothing.
+    fn look_at_containers(&self, rows: &mut [Sandbox]) {
+        let is_open = |row: &Sandbox| {
+            row.config.backend == BackendName::Docker && row.state == SandboxState::Down
+        };
+        if !rows.iter().any(is_open) {
+            return;
+        }
+        let Ok(found) = self.backends().containers(&self.house_docker()) else {
+            return;
+        };
+        for row in rows.iter_mut().filter(|row| is_open(row)) {
+            let own = |it: &&Container| it.sandbox.as_ref() == Some(&row.sandbox_id);
+            if found.iter().find(own).is_some_and(|it| it.is_running) {
+                row.state = SandboxState::Idle;
+            }
+        }
+    }
+
+    fn house_docker(&self) -> DockerConfig {
+        let ids = Correlation::of_space(SpaceId::local());
+        self.config().docker_for(&ids, Lifetime::Shared)
+    }
+
+    /// What this process knows is newer than the row; what nobody has does not stand.
+    fn as_it_is(&self, found: Registered) -> Sandbox {
+        let Registered { sandbox, owner } = found;
+        match self.slots().row(&sandbox.sandbox_id) {
+            Some(row) => row,
+            None if owner.is_none() => Sandbox {
+                state: SandboxState::Down,
+                exec_id: None,
+                ..sandbox
+            },
+            None => sandbox,
+        }
+    }
+
+    /// Ends it with everything that only it had. Its workspace stays.
+    pub fn remove_sandbox(&self, space: &SpaceId, name: &str, reason: &str) -> Result<Sandbox> {
+        let removed = self.remove_if((space, name), reason, PATIENCE, &|_| true)?;
+        removed.ok_or_else(|| Error::new(Code::Internal, Stage::Admit, "it was not removed"))
+    }
+
+    /// None: when its turn came, it was not to be removed any more.
+    fn remove_if(
+        &self,
+        (space, name): (&SpaceId, &str),
+        reason: &str,
+        patience: Duration,
+        is_meant: &dyn Fn(&Sandbox) -> bool,
+    ) -> Result<Option<Sandbox>> {
+        let row = self.own(space, name)?;
+        let mut turn = self
+            .slots()
+            .take(&row.sandbox_id, None, patience, &|| true)
+            .map_err(|error| in_use(&row, error))?;
+        let row = turn.row().unwrap_or(row);
+        if !is_meant(&row) {
+            return Ok(None);
+        }
+        self.take_down(turn.kept.take(), &row)?;
+        self.store()?
+            .sandbox_remove(&row.sandbox_id, self.owner().id(), reason)?;
+        drop(turn.forget());
+        Ok(Some(row))
+    }
+
+    pub fn recreate_sandboxes(&self, space: &SpaceId, which: &Selection) -> Result<Recreated> {
+        let rows = match which {
+            Selection::One(name) => vec![self.own(space, name)?],
+            _ => self.sandboxes(space)?,
+        };
+        let mut done = Recreated::default();
+        for row in rows {
+            let wanted = self.wanted_now(&row);
+            let is_meant = match which {
+                Selection::All | Selection::One(_) => true,
+                Selection::Mismatched => wanted
+                    .as_ref()
+                    .is_ok_and(|wanted| hash_of(wanted) != row.config_hash),
+                Selection::Agent(agent) => is_of(&row, Lifetime::Agent, agent),
+                Selection::Session(session) => is_of(&row, Lifetime::Session, session),
+            };
+            if !is_meant {
+                continue;
+            }
+            match wanted.and_then(|wanted| self.recreate(&row, &wanted)) {
+                Ok(row) => done.recreated.push(row),
+                Err(error) => done.failed.push(Trouble {
+                    name: row.name,
+                    error,
+                }),
+            }
+        }
+        Ok(done)
+    }
+
+    fn recreate(&self, row: &Sandbox, wanted: &SandboxConfig) -> Result<Sandbox> {
+        let row = self.own(&row.space_id, &row.name)?;
+        let mut turn = self
+            .slots()
+            .take(&row.sandbox_id, None, PATIENCE, &|| true)
+            .map_err(|error| in_use(&row, error))?;
+        self.replace(&mut turn, wanted, "recreated")?;
+        drop(turn);
+        self.sandbox(&row.space_id, row.sandbox_id.as_str())
+    }
+
+    /// What policy would make this sandbox with today.
+    pub(crate) fn wanted_now(&self, row: &Sandbox) -> Result<SandboxConfig> {
+        let mut ids = Correlation::of_space(row.space_id.clone());
+        match row.lifetime {
+            Lifetime::Agent => ids.agent_id.clone_from(&row.scope),
+            Lifetime::Session => ids.session_id.clone_from(&row.scope),
+            Lifetime::Exec | Lifetime::Shared => {}
+        }
+        let request = SandboxRequest {
+            ids,
+            lifetime: row.lifetime,
+            project: row.project_id.clone(),
+            // Policy may have become narrower since.
+            on_exceed: OnExceed::Cap,
+            overrides: row.asked.clone(),
+        };
+        let call = nothing_yet(&request);
+        let settings = self.config().sandbox_of(&call.ids, row.lifetime);
+        let (profile, chosen) = self.look_ahead(call)?;
+        Ok(super::config(&profile, &chosen, &settings))
+    }
+
+    /// Removes what nobody used for too long, and what is too old. Whoever is in use is not asked.
+    pub fn prune_sandboxes(&self) -> Result<Pruned> {
+        let settings = self.config().sandbox_settings();
+        let (idle, age) = (
+            settings.prune_idle.map(|it| it.duration()),
+            settings.prune_age.map(|it| it.duration()),
+        );
+        let mut done = Pruned::default();
+        if idle.is_none() && age.is_none() {
+            return Ok(done);
+        }
+        self.write_uses(Duration::ZERO);
+        for found in self
+            .store()?
+            .sandboxes_prunable(Timestamp::now(), idle, age)?
+        {
+            let us = self.owner().id();
+            if found.owner.as_deref().is_some_and(|owner| owner != us) {
+                continue;
+            }
+            let row = self.as_it_is(found);
+            if matches!(row.state, SandboxState::Busy | SandboxState::Acquiring) {
+                continue;
+            }
+            // Somebody may have used it since it was listed.
+            let still = |row: &Sandbox| is_due(row, Timestamp::now(), idle, age);
+            let place = (&row.space_id, row.sandbox_id.as_str());
+            match self.remove_if(place, "pruned", Duration::ZERO, &still) {
+                Ok(Some(row)) => done.removed.push(row.name),
+                Ok(None) => {}
+                Err(error) if error.code == Code::Busy => {}
+                Err(error) => {
+                    tracing::warn!(name = row.name, %error, "a sandbox could not be pruned");
+                    done.failed.push(Trouble {
+                        name: row.name,
+                        error,
+                    });
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    /// Tells the store how sandboxes were used since it was last told.
+    pub(crate) fn write_uses(&self, since: Duration) {
+        for used in self.slots().unwritten(since) {
+            let (id, name) = (used.sandbox_id.clone(), used.name.clone());
+            let written = self.store().and_then(|store| {
+                store.sandbox_update(&id, self.owner().id(), move |row| Sandbox {
+                    last_used_at: used.last_used_at,
+                    uses: used.uses,
+                    trouble: used.trouble,
+                    ..row
+                })
+            });
+            if let Err(error) = written {
+                tracing::warn!(name, %error, "a sandbox's use was not written down");
+            }
+        }
+    }
+
+    /// Finds what was ended from outside, and removes containers that could not be removed before.
+    /// Containers are looked at when `asks_engines`: each costs a command.
+    pub(crate) fn look_after_sandboxes(&self, asks_engines: bool) {
+        self.slots().look_over(BackendName::Native);
+        if asks_engines {
+            self.slots().look_over(BackendName::Docker);
+            if let Err(error) = self.reconcile_sandboxes() {
+                tracing::warn!(%error, "the registry could not be read");
+            }
+        }
+        self.backends().remove_orphans();
+    }
+
+    /// This process goes: what only it keeps alive is closed, and every row is anybody's again.
+    pub fn leave_sandboxes(&self) {
+        self.write_uses(Duration::ZERO);
+        for kept in self.slots().empty() {
+            // A container stays for whoever comes next.
+            drop(kept);
+        }
+        // What is still in use is found by whoever finds this process dead.
+        let is_free = |row: &Sandbox| row.state == SandboxState::Down;
+        for row in self.slots().rows().into_iter().filter(is_free) {
+            if let Ok(store) = self.store() {
+                let _ = store.sandbox_release(&row.sandbox_id, self.owner().id());
+            }
+        }
+    }
+
+    /// Whether a process of this state directory is there. Those that died were settled at the start.
+    fn is_alive(&self, owner: &str) -> bool {
+        let is_id = !owner.is_empty() && owner.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_id && self.state().owners().join(owner).exists()
+    }
+
+    /// What containers really run is compared with the registry once: at the start, or when their
+    /// engine answers for the first time. Those of ours that nobody has registered are removed.
+    pub(crate) fn reconcile_sandboxes(&self) -> Result<()> {
+        if self.reconciled.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let config = self.house_docker();
+        let found = match self.backends().containers(&config) {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(%error, "containers could not be compared with the registry");
+                return Ok(());
+            }
+        };
+        self.reconciled.store(true, Ordering::Relaxed);
+        for container in found {
+            let registered = match &container.sandbox {
+                Some(id) => self.store()?.sandbox_anywhere(id)?,
+                None => None,
+            };
+            let is_left = match &registered {
+                Some(row) => row.sandbox.config.backend != BackendName::Docker,
+                None => container
+                    .owner
+                    .as_deref()
+                    .is_none_or(|owner| !self.is_alive(owner)),
+            };
+            if is_left && let Err(error) = self.backends().remove_named(&config, &container.name) {
+                tracing::warn!(name = container.name, %error, "a container could not be removed");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_due(row: &Sandbox, now: Timestamp, idle: Option<Duration>, age: Option<Duration>) -> bool {
+    let since = |then: Timestamp| Duration::try_from(now.duration_since(then)).unwrap_or_default();
+    idle.is_some_and(|idle| since(row.last_used_at) >= idle)
+        || age.is_some_and(|age| since(row.created_at) >= age)
+}
+
+fn is_of(row: &Sandbox, lifetime: Lifetime, key: &str) -> bool {
+    row.lifetime == lifetime && row.scope.as_deref() == Some(key)
+}
+
+/// Policy judges calls; this one asks for a sandbox and nothing to run in it.
+pub(crate) fn nothing_yet(request: &SandboxRequest) -> Call {
+    Call {
+        ids: request.ids.clone(),
+        client_id: None,
+        workspace: WorkspaceRef::Project(request.project.clone()),
+        placement: Placement::Scope(request.lifetime),
+        program: Program::Argv {
+            command: ByteString::try_from("true").unwrap_or_default(),
+            args: Vec::new(),
+        },
+        cwd: None,
+        env: Vec::new(),
+        inputs: Vec::new(),
+        mode: Mode::Run,
+        on_exceed: request.on_exceed,
+        mounts: Vec::new(),
+        secrets: Vec::new(),
+        justification: None,
+        writes: Writes::Direct,
+        simulation: None,
+        over: None,
+        preview: None,
+        skill: None,
+        overrides: request.overrides.clone(),
+    }
+}
+
+fn in_use(row: &Sandbox, error: Error) -> Error {
+    if error.code != Code::Busy {
+        return error;
+    }
+    match &row.exec_id {
+        Some(exec) => error.hint(format!("end what runs in it: `glovebox cancel {exec}`")),
+        None => error,
+    }
+}

@@ -1,0 +1,408 @@
+//! Sandboxes that outlive an exec: found or made for a session, an agent or everybody, used in
+//! turns, taken down when nobody wants them any more. The registry in the store says whose each is;
+//! a process uses only those that it owns there, so two servers never have one in common.
+
+mod care;
+mod drift;
+mod explain;
+mod leased;
+mod name;
+mod raise;
+#[cfg(test)]
+pub(crate) mod sample;
+mod slots;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use glovebox_model::{
+    Call, Code, Correlation, DockerConfig, Error, Lifetime, PartialProfile, Placement, Profile,
+    ProjectId, Result, Sandbox, SandboxConfig, SandboxId, SandboxSettings, SandboxState, SpaceId,
+    Stage, WorkspaceRef,
+};
+use glovebox_store::Registered;
+use jiff::Timestamp;
+
+pub(crate) use care::nothing_yet;
+pub use care::{Pruned, Recreated, SandboxRequest, Selection, Trouble};
+pub use explain::{Next, SandboxExplanation};
+
+use drift::{hash_of, more_than};
+pub(crate) use leased::Leased;
+use name::Scope;
+pub(crate) use slots::Slots;
+
+use crate::backends::Chosen;
+use crate::engine::Engine;
+use crate::path::random;
+
+/// The kept sandbox that an exec is to run in.
+#[derive(Debug, Clone)]
+pub(crate) struct Berth {
+    /// Of the one that is there, or of the one that will be made.
+    pub(crate) id: SandboxId,
+    /// There was none when we looked.
+    is_new: bool,
+    /// By whose scope it is found. None: it was named, and is taken as it is.
+    scope: Option<Scope>,
+    /// What one that is made now is made with, and what was asked for it.
+    wanted: SandboxConfig,
+    asked: PartialProfile,
+    hot: Duration,
+    patience: Duration,
+}
+
+/// Kept sandboxes of one space. Each may stand, with its memory and its container.
+const MOST: usize = 256;
+
+/// How often another process may be quicker before it is a reason to give up.
+const TRIES: u32 = 5;
+
+impl Engine {
+    /// A call that says nothing runs where the configuration says; one that names a sandbox works
+    /// on that sandbox's workspace.
+    pub(crate) fn place(&self, call: &mut Call) -> Result<()> {
+        // What is judged, or thrown away, has a sandbox of its own.
+        let alone = call.mode.is_judged() || call.over.is_some();
+        if call.placement == Placement::Fresh && !alone {
+            let lifetime = self.config().sandbox_for(&call.ids).lifetime;
+            if lifetime != Lifetime::Exec && can_be_kept(&call.workspace) {
+                call.placement = Placement::Scope(lifetime);
+            }
+        }
+        match &call.placement {
+            Placement::Fresh | Placement::Scope(Lifetime::Exec) => {
+                call.placement = Placement::Fresh;
+                Ok(())
+            }
+            Placement::Scope(_) if !can_be_kept(&call.workspace) => Err(Error::new(
+                Code::InvalidArgument,
+                Stage::Parse,
+                "a kept sandbox works on a workspace that Glovebox keeps",
+            )
+            .hint("name one with `--project NAME`")),
+            Placement::Scope(lifetime) => {
+                let WorkspaceRef::Project(project) = &call.workspace else {
+                    return Ok(());
+                };
+                let scope = scope(&call.ids, *lifetime, project)?;
+                // What it was asked to be when it was made still holds.
+                if let Some(row) = self.registered(&scope)? {
+                    let own = std::mem::take(&mut call.overrides);
+                    call.overrides = own.or(row.asked);
+                }
+                Ok(())
+            }
+            Placement::Named(name) => {
+                let row = self.own(&call.ids.space_id, name)?;
+                call.workspace = WorkspaceRef::Project(row.project_id);
+                Ok(())
+            }
+        }
+    }
+
+    /// The sandbox that an assessed call runs in. None: a fresh one. Nothing is registered yet: the
+    /// call may still be refused.
+    pub(crate) fn berth(
+        &self,
+        call: &Call,
+        profile: &Profile,
+        chosen: &Chosen,
+        asked: PartialProfile,
+    ) -> Result<Option<Berth>> {
+        let mut is_new = false;
+        let (id, scope, wanted, settings) = match (&call.placement, &call.workspace) {
+            (Placement::Scope(lifetime), WorkspaceRef::Project(project)) => {
+                let settings = self.config().sandbox_of(&call.ids, *lifetime);
+                let scope = scope(&call.ids, *lifetime, project)?;
+                let id = match self.registered(&scope)? {
+                    Some(row) => row.sandbox_id,
+                    None => {
+                        is_new = true;
+                        SandboxId::from_random(random()?)
+                    }
+                };
+                (
+                    id,
+                    Some(scope),
+                    config(profile, chosen, &settings),
+                    settings,
+                )
+            }
+            (Placement::Named(name), _) => {
+                let row = self.own(&call.ids.space_id, name)?;
+                let settings = self.config().sandbox_of(&call.ids, row.lifetime);
+                let mut allowed = config(profile, chosen, &settings);
+                if let Some(made) = &row.config.docker {
+                    let now = self.config().docker_for(&call.ids, row.lifetime);
+                    allowed.docker = Some(DockerConfig {
+                        runtime: made.runtime.clone(),
+                        ..now
+                    });
+                }
+                if let Some(more) = more_than(&row.config, &allowed) {
+                    return Err(has_more(&row, more));
+                }
+                (row.sandbox_id, None, row.config, settings)
+            }
+            (Placement::Fresh | Placement::Scope(_), _) => return Ok(None),
+        };
+        Ok(Some(Berth {
+            id,
+            is_new,
+            scope,
+            wanted,
+            asked,
+            hot: settings.hot_window.duration(),
+            patience: settings.acquire_timeout.duration(),
+        }))
+    }
+
+    /// The row of a scope as it is known, whoever has it.
+    fn registered(&self, scope: &Scope) -> Result<Option<Sandbox>> {
+        let name = self.name_of(scope);
+        if let Some(row) = self.slots().named(&name) {
+            return of(scope, row).map(Some);
+        }
+        let found = self.store()?.sandbox_of_scope(&scope.space, &name)?;
+        found.map(|found| of(scope, found.sandbox)).transpose()
+    }
+
+    pub(crate) fn name_of(&self, scope: &Scope) -> String {
+        // Servers that share a store agree on names, wherever their files lie.
+        let house = match self.is_shared() {
+            true => "",
+            false => self.backends().house(),
+        };
+        scope.name(self.container_prefix(), house)
+    }
+
+    /// The row of a berth, which is this process's own from here on; made when it is not there.
+    fn register(&self, berth: &Berth) -> Result<Sandbox> {
+        let Some(scope) = &berth.scope else {
+            return self.slots().row(&berth.id).ok_or_else(|| gone(&berth.id));
+        };
+        let name = self.name_of(scope);
+        if let Some(row) = self.slots().named(&name) {
+            return of(scope, row);
+        }
+        let store = self.store()?;
+        for _ in 0..TRIES {
+            if let Some(found) = store.sandbox_of_scope(&scope.space, &name)? {
+                if let Some(row) = self.claim(found)? {
+                    return of(scope, row);
+                }
+                continue;
+            }
+            if store.sandboxes(&scope.space, MOST)?.len() >= MOST {
+                return Err(too_many(&scope.space));
+            }
+            let row = new_row(scope, &name, berth);
+            match store.sandbox_put_new(&row, self.owner().id()) {
+                Ok(()) => {
+                    self.slots().adopt(row.clone());
+                    return Ok(row);
+                }
+                Err(error) if error.code == Code::Conflict => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(contended(&name))
+    }
+
+    /// One that is there, by its id or its name.
+    pub(crate) fn own(&self, space: &SpaceId, name: &str) -> Result<Sandbox> {
+        let here = name
+            .parse()
+            .ok()
+            .and_then(|id: SandboxId| self.slots().row(&id))
+            .or_else(|| self.slots().named(name))
+            .filter(|row| row.space_id == *space);
+        if let Some(row) = here {
+            return Ok(row);
+        }
+        let store = self.store()?;
+        for _ in 0..TRIES {
+            let found = store.sandbox_registered(space, name)?;
+            if let Some(row) = self.claim(found)? {
+                return Ok(row);
+            }
+        }
+        Err(contended(name))
+    }
+
+    /// Makes a registered sandbox this process's own. None: another was quicker.
+    fn claim(&self, found: Registered) -> Result<Option<Sandbox>> {
+        let Registered { sandbox, owner } = found;
+        let us = self.owner().id();
+        match owner.as_deref() {
+            Some(owner) if owner == us => {}
+            Some(_) => return Err(held_elsewhere(&sandbox)),
+            None => {
+                if !self.store()?.sandbox_claim(&sandbox.sandbox_id, None, us)? {
+                    return Ok(None);
+                }
+            }
+        }
+        self.slots().adopt(sandbox.clone());
+        Ok(Some(sandbox))
+    }
+
+    pub(crate) fn slots(&self) -> &Arc<Slots> {
+        &self.slots
+    }
+}
+
+fn can_be_kept(workspace: &WorkspaceRef) -> bool {
+    matches!(workspace, WorkspaceRef::Project(_))
+}
+
+fn scope(ids: &Correlation, lifetime: Lifetime, project: &ProjectId) -> Result<Scope> {
+    let missing = |what: &str| {
+        Error::new(
+            Code::InvalidArgument,
+            Stage::Parse,
+            format!("the lifetime `{what}` needs a name: it is not said which {what} it is for"),
+        )
+        .hint(format!(
+            "name it: `--{what} ID`, or `{what}_id` in a request; or choose another lifetime"
+        ))
+    };
+    let key = match lifetime {
+        Lifetime::Exec | Lifetime::Shared => None,
+        Lifetime::Agent => Some(ids.agent_id.clone().ok_or_else(|| missing("agent"))?),
+        Lifetime::Session => Some(ids.session_id.clone().ok_or_else(|| missing("session"))?),
+    };
+    Ok(Scope {
+        space: ids.space_id.clone(),
+        project: project.clone(),
+        lifetime,
+        key,
+    })
+}
+
+/// What a sandbox for this profile is made with.
+fn config(profile: &Profile, chosen: &Chosen, settings: &SandboxSettings) -> SandboxConfig {
+    SandboxConfig {
+        backend: chosen.backend,
+        image: chosen.image.clone(),
+        workspace: profile.workspace,
+        network: profile.network,
+        limits: profile.limits,
+        keep_root: settings.keep_root,
+        docker: chosen.docker.clone(),
+    }
+}
+
+fn new_row(scope: &Scope, name: &str, berth: &Berth) -> Sandbox {
+    let now = Timestamp::now();
+    Sandbox {
+        sandbox_id: berth.id.clone(),
+        name: name.to_owned(),
+        space_id: scope.space.clone(),
+        project_id: scope.project.clone(),
+        lifetime: scope.lifetime,
+        scope: scope.key.clone(),
+        config_hash: hash_of(&berth.wanted),
+        config: berth.wanted.clone(),
+        asked: berth.asked.clone(),
+        state: SandboxState::Down,
+        exec_id: None,
+        container_id: None,
+        created_at: now,
+        last_used_at: now,
+        uses: 0,
+        trouble: None,
+        ports: Vec::new(),
+    }
+}
+
+/// A name is a digest, and digests can be made to meet: only the scope itself says whose a row is.
+fn of(scope: &Scope, row: Sandbox) -> Result<Sandbox> {
+    if scope.is_of(&row) {
+        return Ok(row);
+    }
+    Err(Error::new(
+        Code::Conflict,
+        Stage::Admit,
+        format!("the name `{}` is another sandbox's", row.name),
+    )
+    .hint("choose another name for the workspace or the session"))
+}
+
+fn gone(id: &SandboxId) -> Error {
+    Error::new(
+        Code::NotFound,
+        Stage::Admit,
+        format!("the sandbox `{id}` was removed meanwhile"),
+    )
+}
+
+fn too_many(space: &SpaceId) -> Error {
+    Error::new(
+        Code::RateLimited,
+        Stage::Admit,
+        format!("the space `{space}` has {MOST} sandboxes, as many as it may have"),
+    )
+    .hint("`glovebox sandbox rm NAME` removes one; `glovebox sandbox prune` those that nobody uses")
+}
+
+fn has_more(row: &Sandbox, more: &str) -> Error {
+    let name = &row.name;
+    Error::new(
+        Code::Conflict,
+        Stage::Admit,
+        format!("the sandbox `{name}` was made with more {more} than this exec may have"),
+    )
+    .hint("ask for no less than it has, or run it in a sandbox of its own")
+    .hint(format!(
+        "when the configuration has changed, make it anew: `glovebox sandbox recreate {name}`"
+    ))
+}
+
+fn held_elsewhere(row: &Sandbox) -> Error {
+    let name = &row.name;
+    // No time is named after which to ask again: a server keeps it for as long as it runs.
+    Error::new(
+        Code::Busy,
+        Stage::Admit,
+        format!("the sandbox `{name}` stands with another process"),
+    )
+    .hint("send it to the server that has it, with `--server URL`, or stop that process")
+}
+
+fn contended(name: &str) -> Error {
+    Error::new(
+        Code::Busy,
+        Stage::Admit,
+        format!("others want the sandbox `{name}` at the same moment"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_names_no_agent_or_session_learns_how() {
+        let ids = Correlation::of_space(SpaceId::local());
+        let project = "p".parse().unwrap();
+        for (lifetime, flag, field) in [
+            (Lifetime::Agent, "--agent", "agent_id"),
+            (Lifetime::Session, "--session", "session_id"),
+        ] {
+            let error = scope(&ids, lifetime, &project).unwrap_err();
+            assert!(!error.message.contains(" a agent"), "{error}");
+            let hint = error.hints.join("\n");
+            assert!(hint.contains(flag) && hint.contains(field), "{hint}");
+        }
+        assert!(scope(&ids, Lifetime::Shared, &project).is_ok());
+    }
+
+    #[test]
+    fn nobody_is_told_to_ask_a_living_process_again_in_a_moment() {
+        let error = held_elsewhere(&sample::sandbox());
+        assert_eq!(error.retry.after_ms, None);
+        assert!(error.message.contains("another process"), "{error}");
+    }
+}

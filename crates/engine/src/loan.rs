@@ -1,0 +1,119 @@
+//! A directory of the machine's user, lent to whoever this process serves: one more workspace, under
+//! the id that `glovebox run` gives it. It is held from the start, so that whatever becomes of its
+//! path leads nowhere else.
+
+use std::path::{Path, PathBuf};
+
+use glovebox_model::{Call, Code, Error, Exec, ProjectId, Result, SpaceId, Stage, WorkspaceRef};
+use glovebox_workspace::{Project, is_adopted};
+
+use crate::engine::Engine;
+use crate::settings::ToolchainSettings;
+
+/// What is lent, and how `glovebox run` would show it.
+#[derive(Debug)]
+pub struct Loan {
+    /// Resolved once, from where the process stands.
+    pub directory: PathBuf,
+    /// Home directories, which may not be lent themselves.
+    pub homes: Vec<PathBuf>,
+    /// Which of the user's own interpreters are seen by what works in it.
+    pub toolchains: ToolchainSettings,
+}
+
+#[derive(Debug)]
+pub(crate) struct Lent {
+    project: Project,
+    /// Where it was when it was lent.
+    path: PathBuf,
+}
+
+impl Lent {
+    pub(crate) fn id(&self) -> &ProjectId {
+        self.project.id()
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Engine {
+    /// For a process that serves callers, with a directory that is lent to them.
+    pub(crate) fn serving(mut self, directory: Option<&Path>, only_own: bool) -> Result<Self> {
+        self.serves = true;
+        self.only_own = only_own;
+        self.lent = directory.map(|it| self.lend(it)).transpose()?;
+        Ok(self)
+    }
+
+    pub(crate) fn is_server(&self) -> bool {
+        self.serves
+    }
+
+    pub(crate) fn lent(&self) -> Option<&Lent> {
+        self.lent.as_ref()
+    }
+
+    pub(crate) fn adopt(&self, space: &SpaceId, path: &Path) -> Result<Project> {
+        let homes: Vec<&Path> = self.homes.iter().map(PathBuf::as_path).collect();
+        self.layout(space)?.adopt(path, &homes)
+    }
+
+    /// Refused where `glovebox run` refuses to work.
+    fn lend(&self, directory: &Path) -> Result<Lent> {
+        let project = self.adopt(&SpaceId::local(), directory)?;
+        let path = project.path()?;
+        Ok(Lent { project, path })
+    }
+
+    /// What is lent under this id.
+    pub(crate) fn lent_as(&self, space: &SpaceId, id: &ProjectId) -> Option<&Lent> {
+        let local = *space == SpaceId::local();
+        self.lent().filter(|lent| local && lent.id() == id)
+    }
+
+    /// What is lent from this place.
+    pub(crate) fn lent_at(&self, space: &SpaceId, path: &Path) -> Option<&Lent> {
+        let local = *space == SpaceId::local();
+        self.lent().filter(|lent| local && lent.path == path)
+    }
+
+    pub(crate) fn project_of(&self, lent: &Lent) -> Result<Project> {
+        self.layout(&SpaceId::local())?.adopt_again(&lent.project)
+    }
+
+    /// A directory that is named, and not lent, is nobody's here.
+    pub(crate) fn lent_only(&self, space: &SpaceId, path: &Path) -> Result<Project> {
+        match self.lent_at(space, path) {
+            Some(lent) => self.project_of(lent),
+            None => Err(Error::new(
+                Code::Conflict,
+                Stage::Resolve,
+                "a directory of the machine's user is not lent to this server",
+            )
+            .hint("name a workspace that it keeps")
+            .hint("or run it where the directory is: `glovebox run`")),
+        }
+    }
+
+    /// A call for what is lent says where that is, as one of `glovebox run` does: whoever goes on
+    /// with it later, here or there, finds it.
+    pub(crate) fn lead(&self, call: &mut Call) {
+        if let WorkspaceRef::Project(id) = &call.workspace
+            && let Some(lent) = self.lent_as(&call.ids.space_id, id)
+        {
+            call.workspace = WorkspaceRef::Adopted(lent.path().to_owned());
+        }
+    }
+
+    /// Whether what waits can be carried out here: an exec in somebody's directory only by whoever
+    /// has it.
+    pub(crate) fn can_take(&self, exec: &Exec) -> bool {
+        if self.only_own {
+            return false;
+        }
+        let (space, project) = (&exec.ids.space_id, &exec.project_id);
+        !is_adopted(project) || self.lent_as(space, project).is_some()
+    }
+}

@@ -1,0 +1,215 @@
+//! Sandboxes for nobody in particular: how the pool's are built, and how each becomes an exec's.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use glovebox_backend::{Ended, Kept, Place, Remains, Room, Run, Sandbox, Spec};
+use glovebox_model::{
+    Access, Code, Error, Isolation, Profile, ProjectId, Result, SandboxId, SpaceId, Stage,
+};
+use glovebox_workspace::image::Held;
+use glovebox_workspace::{Dir, Layout};
+
+use crate::backends::Imaged;
+use crate::engine::{Engine, Seat};
+use crate::path::random;
+use crate::pool::{Kind, Shape, Warm};
+use crate::prepare::place;
+
+impl Engine {
+    /// Builds a sandbox for nobody in particular.
+    pub(crate) fn build_warm(
+        &self,
+        shape: &Shape,
+        seat: &mut dyn FnMut() -> Result<Seat>,
+    ) -> Result<Box<dyn Warm>> {
+        let profile = shape.profile();
+        let image = self.backends().image_of(shape.chosen())?;
+        let later = |access| match access {
+            Access::None => Place::Empty,
+            access => Place::Later(access),
+        };
+        let spec = Spec {
+            profile,
+            work: later(profile.workspace),
+            inputs: Place::Later(Access::Ro),
+            artifacts: Place::Later(Access::Rw),
+            home: None,
+            image: image.as_ref().map(Held::rootfs),
+            toolchains: Vec::new(),
+            links: Vec::new(),
+            caches: Vec::new(),
+            mounts: Vec::new(),
+            largest_file: None,
+            trust: None,
+            secrets: glovebox_backend::SecretFiles::Never,
+            observe: None,
+        };
+        let preload = match shape.kind() {
+            Kind::Native => None,
+            Kind::Interpreter(language) => self
+                .preloads()
+                .iter()
+                .find(|it| it.language == *language)
+                .cloned(),
+            Kind::Container { space, project, .. } => {
+                return self.warm_container(shape, space, project);
+            }
+        };
+        let mut warm = seat()?.native.warm(&spec, self.state().path(), preload)?;
+        warm.settle(Instant::now() + SETTLING)?;
+        Ok(Box::new(Waiting { warm, image }))
+    }
+
+    /// For one workspace: a container's directories are mounted when it is made.
+    fn warm_container(
+        &self,
+        shape: &Shape,
+        space: &SpaceId,
+        project: &ProjectId,
+    ) -> Result<Box<dyn Warm>> {
+        let config = shape.chosen().docker.as_ref().ok_or_else(|| {
+            Error::new(Code::Internal, Stage::Admit, "a container without settings")
+        })?;
+        let id = SandboxId::from_random(random()?);
+        let layout = self.layout(space)?;
+        let project = layout.existing(project)?;
+        let (inputs, files) = (project.inputs()?, layout.sandbox(&id)?);
+        // An engine is known without its image: each container names its own.
+        let profile = Profile {
+            image: Some(config.image.clone()),
+            ..shape.profile().clone()
+        };
+        let spec = Spec {
+            profile: &profile,
+            work: place(project.work(), profile.workspace),
+            inputs: place(Some(&inputs), Access::Ro),
+            artifacts: place(Some(&files.artifacts), Access::Rw),
+            home: None,
+            image: None,
+            toolchains: Vec::new(),
+            links: Vec::new(),
+            caches: Vec::new(),
+            mounts: Vec::new(),
+            largest_file: None,
+            trust: None,
+            secrets: glovebox_backend::SecretFiles::Never,
+            observe: None,
+        };
+        let spare = Spare {
+            layout: Arc::clone(&layout),
+            id: id.clone(),
+        };
+        let owner = self.owner().id();
+        let kept = self.backends().spare_container(config, &id, &spec, owner)?;
+        Ok(Box::new(WaitingContainer {
+            kept: Some(kept),
+            spare: Some(spare),
+        }))
+    }
+}
+
+/// The files of a container that waits; gone with it.
+#[derive(Debug)]
+struct Spare {
+    layout: Arc<Layout>,
+    id: SandboxId,
+}
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        let _ = self.layout.remove_sandbox(&self.id);
+    }
+}
+
+/// A container that waits for its one exec. However it is dropped, the container goes.
+#[derive(Debug)]
+struct WaitingContainer {
+    kept: Option<Box<dyn Kept>>,
+    spare: Option<Spare>,
+}
+
+impl WaitingContainer {
+    fn take_down(&mut self) -> Remains {
+        let closing = self.kept.take().map(Kept::close);
+        Remains::of((closing, self.spare.take()))
+    }
+}
+
+impl Drop for WaitingContainer {
+    fn drop(&mut self) {
+        drop(self.take_down());
+    }
+}
+
+impl Warm for WaitingContainer {
+    fn is_alive(&mut self) -> bool {
+        self.kept.as_mut().is_some_and(|kept| kept.is_alive())
+    }
+
+    fn bind(self: Box<Self>, room: &Room<'_>) -> Result<Box<dyn Sandbox>> {
+        let isolation = self.kept.as_ref().map(|kept| kept.isolation().clone());
+        let artifacts = room.artifacts.try_clone();
+        let artifacts = artifacts.map_err(|error| error.at(Stage::Admit))?;
+        Ok(Box::new(UsedOnce {
+            isolation: isolation.unwrap_or_default(),
+            container: self,
+            artifacts,
+        }))
+    }
+}
+
+/// A container that had been waiting, in the hands of its exec.
+#[derive(Debug)]
+struct UsedOnce {
+    container: Box<WaitingContainer>,
+    isolation: Isolation,
+    artifacts: Dir,
+}
+
+impl Sandbox for UsedOnce {
+    fn isolation(&self) -> &Isolation {
+        &self.isolation
+    }
+
+    fn run(mut self: Box<Self>, run: Run<'_>) -> (Result<Ended>, Remains) {
+        let room = Room {
+            work: None,
+            inputs: None,
+            artifacts: &self.artifacts,
+        };
+        let ended = match &mut self.container.kept {
+            Some(kept) => kept.run(room, run),
+            None => Err(Error::new(Code::Internal, Stage::Run, "no container waits")),
+        };
+        (ended, self.dismiss())
+    }
+
+    fn dismiss(mut self: Box<Self>) -> Remains {
+        self.container.take_down()
+    }
+}
+
+/// Building takes milliseconds, starting an interpreter a few dozen.
+const SETTLING: Duration = Duration::from_secs(10);
+
+/// A warm native sandbox, and the image it stands on.
+#[derive(Debug)]
+struct Waiting {
+    warm: glovebox_backend::Warm,
+    image: Option<Held>,
+}
+
+impl Warm for Waiting {
+    fn is_alive(&mut self) -> bool {
+        self.warm.is_alive()
+    }
+
+    fn bind(self: Box<Self>, room: &Room<'_>) -> Result<Box<dyn Sandbox>> {
+        let prepared = self.warm.bind(room)?;
+        Ok(match self.image {
+            Some(image) => Box::new(Imaged::new(Box::new(prepared), image)),
+            None => Box::new(prepared),
+        })
+    }
+}

@@ -1,0 +1,40 @@
+//! What webhooks have to do with secrets: one may be the key, and none may be told.
+
+use std::sync::Arc;
+
+use glovebox_capture::Secrets;
+use glovebox_model::{Correlation, Result, SecretName, SecretUse, SpaceId};
+use zeroize::Zeroizing;
+
+use crate::engine::Engine;
+
+/// What is kept out of a message about this space.
+pub(super) fn masks(engine: &Engine, space: Option<&SpaceId>) -> Result<Arc<Secrets>> {
+    match space {
+        Some(space) => engine.masks(space),
+        None => Ok(Arc::new(Secrets::none())),
+    }
+}
+
+/// The present value of the secret that signs messages.
+pub(super) fn value(
+    engine: &Engine,
+    space: &SpaceId,
+    name: &SecretName,
+) -> Result<Zeroizing<Vec<u8>>> {
+    let secrets = engine.secrets()?;
+    let known = secrets.get(space, name)?;
+    let wanted = SecretUse {
+        name: name.clone(),
+        // No program gets it, so any way will do that it may be given in.
+        delivery: known.deliveries.first().copied().unwrap_or_default(),
+        variable: None,
+    };
+    let ids = Correlation::of_space(space.clone());
+    let opened = secrets.open(&ids, &[wanted])?;
+    Ok(opened
+        .into_iter()
+        .next()
+        .map(|it| it.value)
+        .unwrap_or_default())
+}

@@ -1,0 +1,171 @@
+//! Work on a workspace from outside its execs: snapshots of it, changes that wait, seeding, reset.
+//! Whatever changes the whole of it has it alone, and is written down.
+
+mod marks;
+mod rollback;
+mod room;
+mod snapshots;
+mod stay;
+mod unfinished;
+mod upkeep;
+mod waiting;
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use glovebox_model::{Code, Error, ExecId, Result, SpaceId, Stage, WorkspaceRef};
+use glovebox_policy::WorkspaceSettings;
+use glovebox_snapshot::Snapshots;
+use glovebox_store::Actor;
+use glovebox_workspace::{Dir, Occupied, Project};
+use serde_json::{Value, json};
+
+pub use marks::MarkedSnapshot;
+pub use rollback::RolledBack;
+pub use room::{Room, Writing};
+pub use snapshots::{Forked, Present, SnapshotAsk, Undone, Wound};
+pub(crate) use stay::{Stay, aside};
+pub use waiting::{Decided, WaitingChanges};
+
+use crate::engine::Engine;
+
+/// One workspace, and who works on it.
+#[derive(Debug)]
+pub struct Workspace<'engine> {
+    engine: &'engine Engine,
+    space: SpaceId,
+    project: Project,
+    /// Where an adopted one is.
+    adopted: Option<std::path::PathBuf>,
+    by: Option<Actor>,
+}
+
+impl Engine {
+    /// One that is there. `by` is who asks; none for whoever has the state directory.
+    pub fn workspace(
+        &self,
+        space: &SpaceId,
+        which: &WorkspaceRef,
+        by: Option<Actor>,
+    ) -> Result<Workspace<'_>> {
+        let (project, adopted) = match which {
+            WorkspaceRef::Project(id) => match self.lent_as(space, id) {
+                Some(lent) => (self.project_of(lent)?, Some(lent.path().to_owned())),
+                None => (self.layout(space)?.existing(id)?, None),
+            },
+            WorkspaceRef::Adopted(path) => {
+                // Whoever finishes what is begun here may stand elsewhere.
+                let at = std::path::absolute(path).map_err(|error| {
+                    let message = "the current directory cannot be named";
+                    Error::new(Code::InvalidArgument, Stage::Resolve, message).caused_by(error)
+                })?;
+                let project = match self.lent_at(space, &at) {
+                    Some(lent) => self.project_of(lent)?,
+                    None => self.adopt(space, path)?,
+                };
+                (project, Some(at))
+            }
+            WorkspaceRef::Scratch => {
+                let message = "a scratch workspace is gone with its exec";
+                return Err(Error::new(Code::InvalidArgument, Stage::Resolve, message)
+                    .hint("name one that is kept: `--project NAME`"));
+            }
+        };
+        Ok(Workspace {
+            engine: self,
+            space: space.clone(),
+            project,
+            adopted,
+            by,
+        })
+    }
+
+    /// All snapshots of a space.
+    pub fn snapshots(&self, space: &SpaceId) -> Result<Arc<Snapshots>> {
+        let mut stores = self
+            .snapshot_stores
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = stores.get(space) {
+            return Ok(Arc::clone(store));
+        }
+        let store = Arc::new(Snapshots::open(self.layout(space)?.root())?);
+        stores.insert(space.clone(), Arc::clone(&store));
+        Ok(store)
+    }
+
+    pub(crate) fn workspace_settings(&self) -> &WorkspaceSettings {
+        self.config().workspace()
+    }
+}
+
+impl Workspace<'_> {
+    pub fn project(&self) -> &Project {
+        &self.project
+    }
+
+    pub fn work(&self) -> Result<&Dir> {
+        self.project
+            .work()
+            .ok_or_else(|| Error::new(Code::NotFound, Stage::Open, "this workspace has no files"))
+    }
+
+    /// For whoever changes the whole of it: nobody else is there, and nothing is half done.
+    fn occupy(&self) -> Result<Occupied> {
+        self.occupy_within(Duration::ZERO)
+    }
+
+    /// Waits so long for others to leave.
+    fn occupy_within(&self, patience: Duration) -> Result<Occupied> {
+        let alone = self.project.occupy_within(patience)?;
+        self.finish()?;
+        Ok(alone)
+    }
+
+    /// For whoever writes files of it, beside its execs.
+    fn enter(&self) -> Result<Occupied> {
+        let which = match &self.adopted {
+            Some(path) => WorkspaceRef::Adopted(path.clone()),
+            None => WorkspaceRef::Project(self.project.id().clone()),
+        };
+        self.engine
+            .enter(&self.space, &which, &self.project, &|| true)
+    }
+
+    /// For whoever puts something else in its place.
+    fn take_over(&self) -> Result<Occupied> {
+        let alone = self.project.occupy()?;
+        if let Err(error) = self.finish() {
+            tracing::warn!(project = %self.project.id(), %error, "what was cut off cannot be finished");
+        }
+        Ok(alone)
+    }
+
+    /// Writes down what was done to it.
+    pub fn note(&self, event: &str, mut details: Value) -> Result<()> {
+        if let Value::Object(details) = &mut details {
+            details.insert("project_id".to_owned(), json!(self.project.id()));
+        }
+        let store = self.engine.store()?;
+        store.note(&self.space, event, self.by.as_ref(), details)?;
+        Ok(())
+    }
+
+    /// The same of what became of an exec's changes: it is found by the exec and its task too.
+    fn note_settled(&self, exec: &ExecId, event: &str, mut details: Value) -> Result<()> {
+        let store = self.engine.store()?;
+        match store.get(&self.space, exec) {
+            Ok(record) => store
+                .note_settled(&record, event, self.by.as_ref(), details)
+                .map(drop),
+            // Files outlive the records of a state directory that was set aside.
+            Err(error) if error.code == Code::NotFound => {
+                if let Value::Object(details) = &mut details {
+                    details.insert("exec_id".to_owned(), json!(exec));
+                }
+                self.note(event, details)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! Snapshots of one workspace: taken, compared, restored, forked, undone.
+
+use std::ops::ControlFlow;
+
+use glovebox_model::{Code, Error, ExecId, Millis, ProjectId, Result, SnapshotId, Stage};
+use glovebox_snapshot::{
+    Collect, Collected, Diff, DiffLimits, Keep, Restore, Restored, Side, Snapshot, Snapshots, Take,
+    TakeLimits, Taken, Watch,
+};
+use serde::Serialize;
+use serde_json::json;
+
+use super::Workspace;
+use super::unfinished::Deed;
+use crate::engine::Engine;
+use crate::stage;
+
+/// What somebody wants of a snapshot.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SnapshotAsk {
+    /// It is never removed by age then.
+    pub label: Option<String>,
+    pub note: Option<String>,
+    /// Although execs run: what they write meanwhile may be half in it.
+    pub live: bool,
+}
+
+/// A workspace that was wound back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Wound {
+    pub to: SnapshotId,
+    /// As it was before, so that this can be undone as well. None when nobody wanted it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<SnapshotId>,
+    pub restored: Restored,
+}
+
+/// What becomes of what stands in a workspace that is wound back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Present {
+    /// It is kept as a snapshot; when none can be taken, nothing is done.
+    #[default]
+    Snapshot,
+    /// It is lost. A program can leave a tree that no snapshot can be taken of.
+    Lost,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Undone {
+    /// The exec whose changes are gone.
+    pub exec_id: ExecId,
+    #[serde(flatten)]
+    pub wound: Wound,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Forked {
+    pub project_id: ProjectId,
+    pub from: SnapshotId,
+    pub restored: Restored,
+}
+
+const BEFORE: &str = "before ";
+
+impl Workspace<'_> {
+    pub fn take(&self, ask: SnapshotAsk, watch: &mut dyn Watch) -> Result<Taken> {
+        let _alone = match ask.live {
+            true => None,
+            false => Some(self.occupy().map_err(|error| {
+                error.hint("`--live` takes it all the same, with files that may be half written")
+            })?),
+        };
+        let taken = self.take_now(ask, watch)?;
+        self.note(
+            "snapshot.taken",
+            json!({ "snapshot_id": taken.snapshot.id, "label": taken.snapshot.label,
+                "files": taken.snapshot.counts.files, "stored_bytes": taken.stored_bytes }),
+        )?;
+        Ok(taken)
+    }
+
+    fn take_now(&self, ask: SnapshotAsk, watch: &mut dyn Watch) -> Result<Taken> {
+        let take = Take {
+            label: ask.label,
+            note: ask.note,
+            limits: self.engine.take_limits(),
+            ..Take::new(self.project.id().clone(), watch)
+        };
+        self.engine.snapshots(&self.space)?.take(self.work()?, take)
+    }
+
+    /// The newest first.
+    pub fn snapshots(&self) -> Result<Vec<Snapshot>> {
+        let listed = self.engine.snapshots(&self.space)?;
+        Ok(listed.list(Some(self.project.id()))?.snapshots)
+    }
+
+    /// One of this workspace's own.
+    pub fn snapshot(&self, id: &SnapshotId) -> Result<Snapshot> {
+        let snapshot = self.engine.snapshots(&self.space)?.get(id)?;
+        if snapshot.project != *self.project.id() {
+            let message = format!("`{id}` is a snapshot of workspace `{}`", snapshot.project);
+            return Err(Error::new(Code::InvalidArgument, Stage::Resolve, message)
+                .hint("`glovebox snapshot ls` lists those of a workspace")
+                .hint(
+                    "a fork makes a new workspace from any snapshot: `glovebox workspace fork`",
+                ));
+        }
+        Ok(snapshot)
+    }
+
+    /// Puts everything back as it was. What stands there now is kept as a snapshot first.
+    pub fn restore(&self, id: &SnapshotId, watch: &mut dyn Watch) -> Result<Wound> {
+        self.restore_over(id, Present::Snapshot, watch)
+    }
+
+    pub fn restore_over(
+        &self,
+        id: &SnapshotId,
+        present: Present,
+        watch: &mut dyn Watch,
+    ) -> Result<Wound> {
+        let _alone = self.take_over()?;
+        let wound = self.wind_back(&self.snapshot(id)?, present, watch)?;
+        self.note(
+            "workspace.restored",
+            json!({ "snapshot_id": id, "before": wound.before }),
+        )?;
+        Ok(wound)
+    }
+
+    pub(super) fn wind_back(
+        &self,
+        to: &Snapshot,
+        present: Present,
+        watch: &mut dyn Watch,
+    ) -> Result<Wound> {
+        self.fits(&to.counts)?;
+        let id = &to.id;
+        let before = match present {
+            Present::Snapshot => Some(self.keep_present(id, watch)?),
+            Present::Lost => None,
+        };
+        let begun = self.begin(Deed::Restore {
+            snapshot_id: id.clone(),
+        })?;
+        // From here on it is finished, whoever has gone away meanwhile.
+        let mut steady = |progress| {
+            let _ = watch.on(progress);
+            ControlFlow::Continue(())
+        };
+        let (store, work) = (self.engine.snapshots(&self.space)?, self.work()?);
+        let restore = Restore { watch: &mut steady };
+        let restored = match (store.restore(id, work, restore), &before) {
+            (Ok(restored), _) => restored,
+            // The note stays, and nobody works on half of it.
+            (Err(error), None) => {
+                return Err(error.hint(
+                    "the workspace is half restored: restore another snapshot of it, or reset it",
+                ));
+            }
+            (Err(error), Some(before)) => {
+                // As it was, if that can be; else the note stays here too.
+                let back = store.restore(before, work, Restore { watch: &mut () });
+                return Err(match back.and_then(|_| begun.done()) {
+                    Ok(()) => error.hint("the workspace is as it was before"),
+                    Err(_) => error.hint(format!(
+                        "what stood there before is kept: `glovebox snapshot restore {before}`"
+                    )),
+                });
+            }
+        };
+        begun.done()?;
+        Ok(Wound {
+            to: id.clone(),
+            before,
+            restored,
+        })
+    }
+
+    fn keep_present(&self, id: &SnapshotId, watch: &mut dyn Watch) -> Result<SnapshotId> {
+        let take = Take {
+            note: Some(format!("{BEFORE}the restore of {id}")),
+            before_restore: Some(id.clone()),
+            limits: self.engine.take_limits(),
+            ..Take::new(self.project.id().clone(), watch)
+        };
+        let taken = self.engine.snapshots(&self.space)?.take(self.work()?, take);
+        match taken {
+            Ok(taken) => Ok(taken.snapshot.id),
+            Err(error) if error.code == Code::Canceled => Err(error),
+            Err(error) => Err(error
+                .hint("what stands there now is kept as a snapshot first, and that cannot be taken")
+                .hint("without one: `--no-snapshot-before` (`?snapshot_before=false`); what stands there now is lost then")),
+        }
+    }
+
+    /// Takes back what the last exec did that a snapshot was taken before, or the named one and
+    /// everything after it. Again, it goes one further.
+    pub fn undo(&self, exec: Option<&ExecId>, watch: &mut dyn Watch) -> Result<Undone> {
+        self.undo_over(exec, Present::Snapshot, watch)
+    }
+
+    pub fn undo_over(
+        &self,
+        exec: Option<&ExecId>,
+        present: Present,
+        watch: &mut dyn Watch,
+    ) -> Result<Undone> {
+        let _alone = self.take_over()?;
+        let (exec_id, to) = self.undoable(exec, present, watch)?;
+        let wound = self.wind_back(&to, present, watch)?;
+        let id = to.id;
+        self.note(
+            "workspace.undone",
+            json!({ "exec_id": exec_id, "snapshot_id": id, "before": wound.before }),
+        )?;
+        Ok(Undone { exec_id, wound })
+    }
+
+    fn undoable(
+        &self,
+        exec: Option<&ExecId>,
+        present: Present,
+        watch: &mut dyn Watch,
+    ) -> Result<(ExecId, Snapshot)> {
+        let mut is_at = |id: &SnapshotId| match self.is_at(id, watch) {
+            // What cannot be read is not as it was.
+            Err(error) if present == Present::Lost && error.code != Code::Canceled => Ok(false),
+            compared => compared,
+        };
+        let mut all = self.snapshots()?;
+        // Whoever has just gone back goes further back, and not forth to where they came from.
+        let came_to = all.first().and_then(|newest| newest.before_restore.clone());
+        if let Some(id) = came_to
+            && let Some(place) = all.iter().position(|it| it.id == id)
+            && is_at(&id)?
+        {
+            all.drain(..=place);
+        }
+        for snapshot in all {
+            let Some(before) = snapshot.before_exec.clone() else {
+                continue;
+            };
+            let wanted = match exec {
+                Some(exec) => *exec == before,
+                None => !is_at(&snapshot.id)?,
+            };
+            if wanted {
+                return Ok((before, snapshot));
+            }
+        }
+        let message = match exec {
+            Some(exec) => format!("no snapshot was taken before `{exec}`"),
+            None => "there is nothing to undo: no snapshot from before an exec differs".to_owned(),
+        };
+        Err(Error::new(Code::NotFound, Stage::Resolve, message)
+            .hint("`[workspace] snapshot_before = \"safe\"` in the configuration takes one before each exec")
+            .hint("`glovebox snapshot ls` lists all; `glovebox snapshot restore ID` goes back to any"))
+    }
+
+    /// Whether the workspace is as it was then.
+    fn is_at(&self, id: &SnapshotId, watch: &mut dyn Watch) -> Result<bool> {
+        let (then, now) = (Side::Snapshot(id), Side::Live(self.work()?));
+        let limits = DiffLimits {
+            changes: 1,
+            file_bytes: 0,
+            text_bytes: 0,
+        };
+        let store = self.engine.snapshots(&self.space)?;
+        Ok(store.diff(then, now, limits, watch)?.changes.is_empty())
+    }
+
+    /// From one side to the other; none is the workspace as it is now.
+    pub fn diff(
+        &self,
+        from: Option<&SnapshotId>,
+        to: Option<&SnapshotId>,
+        limits: DiffLimits,
+        watch: &mut dyn Watch,
+    ) -> Result<Diff> {
+        let work = self.work()?;
+        for id in [from, to].into_iter().flatten() {
+            self.snapshot(id)?;
+        }
+        let side = |id| match id {
+            Some(id) => Side::Snapshot(id),
+            None => Side::Live(work),
+        };
+        let store = self.engine.snapshots(&self.space)?;
+        store.diff(side(from), side(to), limits, watch)
+    }
+
+    /// A new workspace with the files of a snapshot; without one, with those that stand here now.
+    pub fn fork(
+        &self,
+        id: Option<&SnapshotId>,
+        into: &ProjectId,
+        watch: &mut dyn Watch,
+    ) -> Result<Forked> {
+        let layout = self.engine.layout(&self.space)?;
+        if layout.existing(into).is_ok() {
+            let message = format!("workspace `{into}` is there already");
+            return Err(Error::new(Code::Conflict, Stage::Resolve, message)
+                .hint("choose another name, or remove that one first"));
+        }
+        let from = match id {
+            Some(id) => {
+                let snapshot = self.snapshot(id)?;
+                self.fits_anew(&snapshot.counts)?;
+                snapshot.id
+            }
+            None => {
+                let now = SnapshotAsk {
+                    note: Some(format!("{BEFORE}the fork `{into}`")),
+                    ..SnapshotAsk::default()
+                };
+                let _alone = self.occupy()?;
+                let taken = self.take_now(now, watch)?.snapshot;
+                self.fits_anew(&taken.counts)?;
+                taken.id
+            }
+        };
+        let restored = layout.build(into, |project| {
+            let store = self.engine.snapshots(&self.space)?;
+            let work = project.work().ok_or_else(no_files)?;
+            let restored = store.restore(&from, work, Restore { watch })?;
+            stage::reached("fork");
+            Ok(restored)
+        })?;
+        self.note(
+            "workspace.forked",
+            json!({ "snapshot_id": from, "into": into }),
+        )?;
+        Ok(Forked {
+            project_id: into.clone(),
+            from,
+            restored,
+        })
+    }
+
+    /// One whose record is damaged only by whoever has the state directory: nobody can tell whose it
+    /// was.
+    pub fn remove_snapshot(&self, id: &SnapshotId) -> Result<()> {
+        match self.snapshot(id) {
+            Err(error) if error.code == Code::StoreUnavailable && self.by.is_none() => {}
+            found => drop(found?),
+        }
+        self.engine.snapshots(&self.space)?.remove(id)?;
+        self.note("snapshot.removed", json!({ "snapshot_id": id }))
+    }
+
+    /// As it is before an exec starts. Other execs may run meanwhile.
+    pub(super) fn before(&self, exec: &ExecId, watch: &mut dyn Watch) -> Result<SnapshotId> {
+        let take = Take {
+            note: Some(format!("{BEFORE}{exec}")),
+            before_exec: Some(exec.clone()),
+            limits: self.engine.take_limits(),
+            ..Take::new(self.project.id().clone(), watch)
+        };
+        let taken = self.engine.snapshots(&self.space)?.take(self.work()?, take);
+        let taken = taken.map_err(|error| {
+            error.hint("`snapshot_before` in `[workspace]` of the configuration wants a snapshot before this exec")
+        })?;
+        Ok(taken.snapshot.id)
+    }
+}
+
+fn no_files() -> Error {
+    Error::new(Code::Internal, Stage::Open, "a kept workspace has no files")
+}
+
+impl Engine {
+    fn take_limits(&self) -> TakeLimits {
+        let stored = self.workspace_settings().snapshots_max_bytes;
+        TakeLimits {
+            stored_bytes: stored.map(glovebox_model::Bytes::get),
+            ..TakeLimits::default()
+        }
+    }
+
+    /// Whether a space has any; nothing is made by asking.
+    pub(crate) fn has_snapshots(&self, space: &glovebox_model::SpaceId) -> Result<bool> {
+        Snapshots::exist(self.layout(space)?.root())
+    }
+
+    /// Removes the snapshots of a space that the settings keep no longer, and the chunks that
+    /// nobody needs.
+    pub fn collect_snapshots(&self, space: &glovebox_model::SpaceId) -> Result<Collected> {
+        let settings = self.workspace_settings();
+        let keep = Keep {
+            last: settings
+                .snapshots_keep_last
+                .map(|most| usize::try_from(most.get()).unwrap_or(usize::MAX)),
+            within: settings.snapshots_keep_within.map(Millis::duration),
+        };
+        let collected = self.snapshots(space)?.collect(Collect {
+            keep,
+            ..Collect::default()
+        })?;
+        if !collected.removed.is_empty() {
+            let details = json!({ "snapshots": collected.removed });
+            self.store()?
+                .note(space, "snapshots.collected", None, details)?;
+        }
+        Ok(collected)
+    }
+}

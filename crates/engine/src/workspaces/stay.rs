@@ -1,0 +1,513 @@
+//! What an exec takes of its workspace for as long as it runs: its place in it, a layer for what it
+//! writes, a snapshot from before, and how much it may still take of the quota.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use glovebox_backend::{CacheMount, Layer, Tray, Tree};
+use glovebox_model::{
+    Access, BackendName, Call, Code, Error, Exec, Guarantee, LimitsDemand, Mode, Profile, Result,
+    SnapshotId, SpaceId, Stage, Status, Verdict, WorkspaceRef, Writes,
+};
+use glovebox_policy::CacheSharing;
+use glovebox_workspace::change::Held;
+use glovebox_workspace::{
+    Cache, CacheKey, CacheMode, CacheName, Dir, ExecFiles, Occupied, Project, WorkKind,
+};
+
+use super::room::{Layers, Room};
+use super::waiting::{count, read};
+use crate::effects::{Judging, Written};
+use crate::engine::Engine;
+use crate::path::Plan;
+
+/// Of none at all a program could make nothing of, not even in its own memory.
+const BLOCK: u64 = 4096;
+/// How long changes that keep themselves wait for others to leave the workspace.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Default)]
+pub(crate) struct Stay {
+    /// Dropped when the exec is over.
+    occupied: Option<Occupied>,
+    pub(crate) layer: Option<Layered>,
+    /// Where a layer in memory lies when the program has ended.
+    pub(crate) tray: Option<Tray>,
+    pub(crate) snapshot: Option<SnapshotId>,
+    pub(crate) room: Option<Room>,
+    /// Each with its place inside. Not removed while they are here.
+    pub(crate) caches: Vec<(Cache, PathBuf)>,
+    /// What is not as the settings have it, for whoever asked.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Where the writes of an exec go instead.
+#[derive(Debug)]
+pub(crate) struct Layered {
+    held: Held,
+    medium: Medium,
+    space: SpaceId,
+    which: WorkspaceRef,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Medium {
+    /// Watched.
+    Disk,
+    /// The kernel limits it. Carried to disk when the program has ended.
+    Memory { bytes: u64, files: u64 },
+}
+
+impl Layered {
+    /// As a sandbox is given it.
+    pub(crate) fn layer(&self) -> Layer<'_> {
+        match self.medium {
+            Medium::Disk => Layer::Disk(self.held.layer()),
+            Medium::Memory { bytes, files } => Layer::Memory { bytes, files },
+        }
+    }
+}
+
+/// Whether the kernel has to limit what is written.
+fn demands_kernel(profile: &Profile) -> bool {
+    profile.require.contains(&Guarantee::DiskLimit) || profile.limits_demand == LimitsDemand::Kernel
+}
+
+impl Engine {
+    /// Whether an exec can write beside its workspace at all, before anything is made.
+    pub(crate) fn check_writes(&self, plan: &Plan) -> Result<()> {
+        let call = plan.assessed().call();
+        if plan.chosen().backend == BackendName::Host && plan.berth().is_some() {
+            let message = "there is no sandbox on the host itself that could be kept";
+            return Err(
+                Error::new(Code::BackendUnavailable, Stage::Admit, message.to_owned())
+                    .hint("leave out `--backend host`, or `--sandbox` and `--lifetime`"),
+            );
+        }
+        if !call.mounts.is_empty() && plan.berth().is_some() {
+            let message =
+                "a directory of the host is mounted for one exec, not into a sandbox that is kept";
+            return Err(Error::new(Code::Conflict, Stage::Admit, message.to_owned())
+                .hint("leave out `--mount`, or `--sandbox` and `--lifetime`"));
+        }
+        if call.writes.is_direct() && !call.mode.is_judged() && call.over.is_none() {
+            return Ok(());
+        }
+        let refuse = |code, message: &str, hint: &str| {
+            Err(Error::new(code, Stage::Admit, message.to_owned()).hint(hint.to_owned()))
+        };
+        if call.over.is_some()
+            && (call.mode != Mode::Run || !matches!(call.writes, Writes::Direct | Writes::Dropped))
+        {
+            let message = "what is tried on changes that wait is thrown away";
+            return refuse(
+                Code::Conflict,
+                message,
+                "leave out `mode` and `writes`; to keep the changes there is `glovebox workspace keep`",
+            );
+        }
+        if call.mode == Mode::Simulate && !call.mounts.is_empty() {
+            let message = "a directory of the host would really be written";
+            return refuse(Code::Conflict, message, "simulate without `--mount`");
+        }
+        if call.mode == Mode::Simulate && !matches!(call.writes, Writes::Direct | Writes::Held)
+            || call.mode == Mode::Transactional
+                && !matches!(call.writes, Writes::Direct | Writes::IfOk)
+        {
+            let message = format!(
+                "mode `{}` says itself where writes go, and `writes` says something else",
+                call.mode.as_str()
+            );
+            return refuse(Code::Conflict, &message, "leave out `writes`");
+        }
+        let scratch_is_fine = call.mode == Mode::Simulate && call.over.is_none();
+        if call.workspace == WorkspaceRef::Scratch && !scratch_is_fine {
+            let message =
+                "a scratch workspace is gone with its exec: there is nothing to hold back";
+            return refuse(
+                Code::Conflict,
+                message,
+                "leave out `writes` (`--hold`, `--keep-if-ok`), or name a workspace: `--project NAME`",
+            );
+        }
+        if plan.berth().is_some() {
+            let message = "a kept sandbox writes to its workspace itself";
+            return refuse(
+                Code::Conflict,
+                message,
+                "hold back the writes of an exec with a sandbox of its own: leave out `--sandbox` and `--lifetime`",
+            );
+        }
+        if plan.chosen().backend != BackendName::Native {
+            let message = "only the native backend can put a layer over a workspace";
+            return refuse(
+                Code::BackendUnavailable,
+                message,
+                "add `--backend native`, or take a snapshot before: `glovebox snapshot take`",
+            );
+        }
+        if plan.assessed().profile().workspace != Access::Rw && call.mode != Mode::Simulate {
+            let message = "this exec may not write to its workspace: there is nothing to hold back";
+            return refuse(
+                Code::Conflict,
+                message,
+                "leave out `writes` (`--hold`, `--keep-if-ok`)",
+            );
+        }
+        Ok(())
+    }
+
+    /// Enters the workspace. Whatever is missing for what was promised refuses the exec.
+    pub(crate) fn stay(
+        &self,
+        plan: &Plan,
+        project: &Project,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<Stay> {
+        if project.work().is_none() {
+            return Ok(Stay::default());
+        }
+        let (call, profile) = (plan.assessed().call(), plan.assessed().profile());
+        let (space, which) = (&call.ids.space_id, &call.workspace);
+        let occupied = Some(self.enter(space, which, project, is_wanted)?);
+        let settings = self.workspace_settings();
+        let writes = aside(call);
+        let writes_to_it = profile.workspace == Access::Rw && writes.is_direct();
+        // A directory of the caller's own may be a whole home: there only the operator's word counts.
+        let is_risky = plan.keeps_before() && project.kind() == WorkKind::Managed;
+        let is_configured = settings
+            .snapshot_before
+            .is_some_and(|tier| profile.tier >= tier);
+        // A caller that goes away need not wait for it.
+        let mut wanted = |_| match is_wanted() {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        };
+        let snapshot = match (is_configured || is_risky) && writes_to_it {
+            true => Some(
+                self.workspace(&call.ids.space_id, &call.workspace, None)?
+                    .before(&plan.draft().exec_id, &mut wanted)?,
+            ),
+            false => None,
+        };
+        let mut room = match profile.workspace {
+            Access::Rw => Some(self.room(project, Layers::Counted)?),
+            Access::None | Access::Ro => None,
+        };
+        let medium = match demands_kernel(profile) {
+            false => Medium::Disk,
+            true => {
+                let mut limits = profile.limits;
+                room.unwrap_or_default().narrow(&mut limits);
+                let (bytes, files) = Layer::memory_of(&limits);
+                // Of a size of nothing no file system can be made.
+                let bytes = bytes.max(BLOCK);
+                Medium::Memory { bytes, files }
+            }
+        };
+        let layer = match writes {
+            Writes::Direct => None,
+            // What may not be written needs no layer.
+            _ if profile.workspace != Access::Rw => None,
+            Writes::Held | Writes::IfOk | Writes::Dropped => {
+                project.hold(&plan.draft().exec_id)?.map(|held| Layered {
+                    held,
+                    medium,
+                    space: call.ids.space_id.clone(),
+                    which: call.workspace.clone(),
+                })
+            }
+        };
+        let layer = match (layer, &call.over) {
+            (Some(mut layer), Some(over)) => {
+                let known = self.store()?.get(&call.ids.space_id, over);
+                let laid = known.and_then(|record| lay_over(&mut layer, project, &record));
+                if let Err(error) = laid {
+                    let _ = project.let_go(&plan.draft().exec_id);
+                    return Err(error);
+                }
+                Some(layer)
+            }
+            (layer, _) => layer,
+        };
+        if let (Some(layer), Some(room)) = (&layer, &mut room)
+            && let Medium::Memory { bytes, files } = layer.medium
+        {
+            // The record says what really held.
+            *room = room.at_most(bytes, files);
+        }
+        let mut stay = Stay {
+            occupied,
+            layer,
+            snapshot,
+            room,
+            ..Stay::default()
+        };
+        self.open_caches(plan, &mut stay);
+        Ok(stay)
+    }
+}
+
+impl Engine {
+    /// A cache that cannot be shown costs time and nothing else, so it is only told.
+    fn open_caches(&self, plan: &Plan, stay: &mut Stay) {
+        let caches = &self.workspace_settings().caches;
+        if caches.is_empty() || plan.berth().is_some() {
+            return;
+        }
+        if plan.chosen().backend != BackendName::Native {
+            let note = "caches are shown in native sandboxes only";
+            return stay.notes.push(note.to_owned());
+        }
+        let ids = &plan.assessed().call().ids;
+        // Without a server there is one user: whose state directory it is.
+        let user = match (&ids.user_id, self.is_server()) {
+            (Some(user), _) => Some(user.as_str()),
+            (None, true) => None,
+            (None, false) => Some("local"),
+        };
+        for (name, settings) in caches {
+            let mode = match settings.mode {
+                CacheSharing::Shared => CacheMode::Shared,
+                CacheSharing::PerUser => CacheMode::PerUser,
+            };
+            let call = plan.assessed().call();
+            let passes = call.mode == Mode::Simulate || call.over.is_some();
+            if mode == CacheMode::PerUser && passes {
+                let note = format!(
+                    "cache `{}` is not shown: nothing that this writes may stay",
+                    name.as_str()
+                );
+                stay.notes.push(note);
+                continue;
+            }
+            if mode == CacheMode::PerUser && stay.is_in_memory() {
+                let note = format!(
+                    "cache `{}` is not shown: it lies on disk, and the kernel's disk limit is demanded",
+                    name.as_str()
+                );
+                stay.notes.push(note);
+                continue;
+            }
+            let opened = name
+                .as_str()
+                .parse::<CacheName>()
+                .and_then(|name| CacheKey::new(&ids.space_id, user, name, mode))
+                .and_then(|key| self.layout(&ids.space_id)?.cache(&key));
+            match opened {
+                Ok(cache) => stay.caches.push((cache, settings.at.clone())),
+                Err(error) => {
+                    let note = format!("cache `{}` is not shown: {}", name.as_str(), error.message);
+                    stay.notes.push(note);
+                }
+            }
+        }
+    }
+}
+
+impl Stay {
+    /// A program that is over before anybody looks is held by this: no file of it gets larger than what
+    /// the quota leaves.
+    pub(crate) fn largest_file(&self, profile: &Profile) -> Option<u64> {
+        if self.is_in_memory() {
+            return None;
+        }
+        let left = self.room.map(|room| room.bytes().max(BLOCK));
+        left.filter(|left| *left < profile.limits.disk_bytes.get())
+    }
+
+    /// What the exec writes lies in memory, its artifacts as well.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        let memory = |layer: &Layered| layer.medium != Medium::Disk;
+        self.layer.as_ref().is_some_and(memory)
+    }
+
+    /// The directories on disk that count together against the disk limit.
+    pub(crate) fn watched<'stay>(
+        &'stay self,
+        work: Option<&'stay Dir>,
+        files: &'stay ExecFiles,
+    ) -> Vec<&'stay Dir> {
+        let counted = match &self.layer {
+            _ if self.is_in_memory() => None,
+            Some(layer) => Some(layer.held.upper()),
+            None => work,
+        };
+        let artifacts = (!self.is_in_memory()).then(|| files.artifacts());
+        let caches = self.caches.iter().map(|(cache, _)| cache);
+        let written = caches.filter(|cache| cache.access() == Access::Rw);
+        let own = counted.into_iter().chain(artifacts);
+        own.chain(written.map(Cache::dir)).collect()
+    }
+
+    /// Artifacts that have to be carried to disk.
+    pub(crate) fn artifacts_in_memory(&self) -> Option<Dir> {
+        self.tray.as_ref().and_then(Tray::artifacts)
+    }
+
+    /// As a sandbox is given them.
+    pub(crate) fn cache_mounts(&self) -> Vec<CacheMount<'_>> {
+        let mounts = self.caches.iter().map(|(cache, guest)| CacheMount {
+            tree: Tree {
+                directory: cache.dir(),
+                access: cache.access(),
+            },
+            guest: guest.clone(),
+        });
+        mounts.collect()
+    }
+
+    /// The sandbox is being built and the program not started: from here on the workspace counts as
+    /// moved when somebody changes it.
+    pub(crate) fn begin(&self) -> Result<()> {
+        match &self.layer {
+            Some(layer) => layer.held.begin().map_err(|error| error.at(Stage::Admit)),
+            None => Ok(()),
+        }
+    }
+
+    /// It never started.
+    pub(crate) fn forget(self, exec: &glovebox_model::ExecId, project: &Project) {
+        if self.layer.is_some() {
+            let _ = project.let_go(exec);
+        }
+    }
+
+    /// Decides what becomes of what the exec wrote, and leaves the workspace.
+    pub(crate) fn settle(
+        self,
+        engine: &Engine,
+        record: &mut Exec,
+        judging: Option<&mut Judging<'_, '_>>,
+    ) -> Verdict {
+        let Some(mut layer) = self.layer else {
+            let Some(judging) = judging else {
+                return Verdict::Keep;
+            };
+            judging.judge(engine, record, None);
+            return match record.mode {
+                Mode::Simulate => Verdict::Discard,
+                Mode::Run | Mode::Transactional | Mode::Mock => Verdict::Keep,
+            };
+        };
+        if let Some(tray) = self.tray
+            && let Err(error) = carry(&tray, &mut layer.held, record)
+        {
+            let exec = record.exec_id.clone();
+            record
+                .notes
+                .push(format!("what it wrote is lost: {}", error.message));
+            record.error.get_or_insert(error.of_exec(exec.clone()));
+            if let Ok(workspace) = engine.workspace(&layer.space, &layer.which, None) {
+                let _ = workspace.project().let_go(&exec);
+            }
+            return Verdict::Discard;
+        }
+        match decide(engine, &layer, record, judging, self.occupied) {
+            Ok(verdict) => verdict,
+            Err(error) => {
+                record
+                    .notes
+                    .push(format!("its changes wait: {}", error.message));
+                record.notes.extend(error.causes.iter().cloned());
+                Verdict::Hold
+            }
+        }
+    }
+}
+
+/// Where the writes of a call go: some modes say it themselves.
+pub(crate) const fn aside(call: &Call) -> Writes {
+    match call.mode {
+        Mode::Simulate => Writes::Held,
+        Mode::Transactional => Writes::IfOk,
+        Mode::Run | Mode::Mock => match call.over {
+            Some(_) => Writes::Dropped,
+            None => call.writes,
+        },
+    }
+}
+
+/// Or is being judged: whoever judges it is the one who asks.
+const fn has_ended(record: &Exec) -> bool {
+    record.status.is_final() || record.mode.is_judged()
+}
+
+/// The changes of another exec that wait, as if they had been kept.
+fn lay_over(layer: &mut Layered, project: &Project, record: &Exec) -> Result<()> {
+    let over = &record.exec_id;
+    if !has_ended(record) {
+        let message = format!("`{over}` still runs");
+        return Err(Error::new(Code::Conflict, Stage::Admit, message).hint("wait for its end"));
+    }
+    if layer.medium != Medium::Disk {
+        let message = "changes that wait cannot be laid into memory of a fixed size";
+        return Err(Error::new(Code::Conflict, Stage::Admit, message)
+            .hint("leave out `--require disk_limit` or `--over`"));
+    }
+    let Some(other) = project.held(over)? else {
+        let message = format!("no changes of `{over}` wait in this workspace");
+        return Err(Error::new(Code::NotFound, Stage::Admit, message)
+            .hint("`glovebox workspace info` lists those that do"));
+    };
+    let filled = layer.held.fill(other.layer());
+    filled.map_err(|error| error.at(Stage::Admit))
+}
+
+/// From memory to where changes wait. The memory is free when this returns.
+fn carry(tray: &Tray, held: &mut Held, record: &Exec) -> Result<()> {
+    match tray.take() {
+        Some(memory) => held.fill(&memory).map_err(|error| error.at(Stage::Judge)),
+        // It never ran, so it wrote nothing.
+        None if record.duration_ms.is_none() => Ok(()),
+        None => {
+            let message = "the memory that it wrote to is gone";
+            Err(Error::new(Code::Internal, Stage::Judge, message))
+        }
+    }
+}
+
+fn decide(
+    engine: &Engine,
+    layer: &Layered,
+    record: &mut Exec,
+    judging: Option<&mut Judging<'_, '_>>,
+    occupied: Option<Occupied>,
+) -> Result<Verdict> {
+    let exec = record.exec_id.clone();
+    let workspace = engine.workspace(&layer.space, &layer.which, None)?;
+    let changes = read(&layer.held, workspace.work()?)?;
+    record.changes = Some(count(&changes));
+    if let Some(judging) = judging {
+        let written = Written {
+            changes: &changes,
+            work: workspace.work()?,
+            upper: layer.held.upper(),
+        };
+        judging.judge(engine, record, Some(written));
+    }
+    // Who carries changes over has the workspace alone; until then nobody exchanges it.
+    drop(occupied);
+    let verdict = match (record.writes, record.status) {
+        // Held by a gate: they wait, and nobody keeps them.
+        (_, Status::Held) if !changes.is_empty() => return Ok(Verdict::Hold),
+        (Writes::Dropped, _) => Verdict::Discard,
+        _ if changes.is_empty() => Verdict::Keep,
+        (Writes::Direct, _) => Verdict::Keep,
+        (Writes::Held, _) => return Ok(Verdict::Hold),
+        (Writes::IfOk, Status::Succeeded) => {
+            let _alone = workspace.occupy_within(PATIENCE)?;
+            workspace.carry_over(&exec, &layer.held, &changes)?;
+            if let Some(preview) = &record.preview {
+                // What it showed has been done: nothing of it waits any more.
+                workspace.project().forget_sealed(&preview.exec_id)?;
+                workspace.project().let_go(&preview.exec_id)?;
+            }
+            Verdict::Keep
+        }
+        (Writes::IfOk, _) => Verdict::Discard,
+    };
+    workspace.project().let_go(&exec)?;
+    Ok(verdict)
+}

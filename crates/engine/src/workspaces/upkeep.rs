@@ -1,0 +1,156 @@
+//! Seeding, reset, and what is removed by age.
+
+use glovebox_model::{
+    Code, Count, Error, ExecId, Millis, ProjectId, Result, Sandbox, SandboxState, SpaceId, Stage,
+};
+use glovebox_workspace::{
+    Dir, FileTime, Layout, Project, Reset, ResetDone, Retention, SeedLimits, Seeded, Swept,
+    WorkKind,
+};
+use serde_json::json;
+
+use super::Workspace;
+use crate::engine::Engine;
+use crate::stage;
+
+impl Workspace<'_> {
+    /// Copies a template into it; nothing that is there is touched. Without one, the operator's.
+    pub fn seed(&self, template: Option<&Dir>) -> Result<Seeded> {
+        let operators = self.engine.template()?;
+        let template = template.or(operators.as_ref()).ok_or_else(|| {
+            Error::new(
+                Code::Conflict,
+                Stage::Resolve,
+                "there is no template to seed from",
+            )
+            .hint("name a directory: `glovebox workspace seed --from DIR`")
+            .hint("or set `template` in `[workspace]` of the configuration")
+        })?;
+        let _inside = self.enter()?;
+        let seeded = self.project.seed(template, SeedLimits::default())?;
+        self.note("workspace.seeded", json!({ "made": seeded.made.len() }))?;
+        Ok(seeded)
+    }
+
+    /// Removes it with its inputs, artifacts and snapshots, and with changes that wait.
+    pub fn remove(&self) -> Result<()> {
+        if self.project.kind() == WorkKind::Adopted {
+            let message =
+                "the workspace is a directory of your own, which Glovebox does not remove";
+            return Err(Error::new(Code::WorkspaceRefused, Stage::Open, message));
+        }
+        let _alone = self.take_over()?;
+        let id = self.project.id();
+        let stands = |row: &Sandbox| row.project_id == *id && row.state != SandboxState::Down;
+        let mut sandboxes = self.engine.sandboxes(&self.space)?.into_iter();
+        if let Some(row) = sandboxes.find(stands) {
+            let message = format!("the sandbox `{}` works on this workspace", row.name);
+            let hint = format!("remove it first: `glovebox sandbox rm {}`", row.name);
+            return Err(Error::new(Code::Conflict, Stage::Open, message).hint(hint));
+        }
+        self.note("workspace.removed", json!({}))?;
+        let store = self.engine.snapshots(&self.space)?;
+        for snapshot in store.list(Some(id))?.snapshots {
+            store.remove(&snapshot.id)?;
+        }
+        self.engine.layout(&self.space)?.remove(id)?;
+        self.forget_unfinished()
+    }
+
+    /// Empties it and seeds it again.
+    pub fn reset(&self, reset: Reset) -> Result<ResetDone> {
+        let _alone = self.take_over()?;
+        let template = self.engine.template()?;
+        let template = template.as_ref().map(|it| (it, SeedLimits::default()));
+        // It is occupied, so nobody runs in it.
+        let done = self.project.reset(reset, template, &|_| false)?;
+        self.forget_unfinished()?;
+        self.note(
+            "workspace.reset",
+            json!({ "inputs": reset.inputs, "artifacts": reset.artifacts }),
+        )?;
+        Ok(done)
+    }
+}
+
+impl Engine {
+    /// Made, with the operator's template in it, when it is not there.
+    pub(crate) fn kept_project(&self, layout: &Layout, id: &ProjectId) -> Result<Project> {
+        let Some(template) = self.template()? else {
+            return layout.project(id);
+        };
+        match layout.existing(id) {
+            Err(error) if error.code == Code::NotFound => {}
+            found => return found,
+        }
+        let built = layout.build(id, |project| {
+            project.seed(&template, SeedLimits::default())?;
+            stage::reached("seed");
+            Ok(())
+        });
+        match built {
+            // Somebody else was faster, if it is not half of one that was being removed.
+            Err(error) if error.code == Code::Conflict => {}
+            built => return built.and_then(|()| layout.existing(id)),
+        }
+        match layout.existing(id) {
+            Err(error) if error.code == Code::NotFound => layout.project(id),
+            found => found,
+        }
+    }
+
+    /// What was being built by somebody who was killed.
+    pub(crate) fn clear_aside(&self) -> Result<()> {
+        let local = [SpaceId::local()];
+        for space in self.spaces()?.iter().chain(&local) {
+            self.layout(space)?.clear_aside()?;
+        }
+        Ok(())
+    }
+
+    /// What new workspaces are seeded from.
+    pub(crate) fn template(&self) -> Result<Option<Dir>> {
+        let Some(path) = &self.workspace_settings().template else {
+            return Ok(None);
+        };
+        let opened = Dir::open_trusted(path).map_err(|error| {
+            error
+                .at(Stage::Resolve)
+                .hint("`template` in `[workspace]` of the configuration names this directory")
+        });
+        opened.map(Some)
+    }
+
+    pub(crate) fn limits_artifacts(&self) -> bool {
+        let settings = self.workspace_settings();
+        settings.artifacts_keep_within.is_some()
+            || settings.artifacts_keep_last.is_some()
+            || settings.artifacts_max_bytes.is_some()
+    }
+
+    /// Removes the artifacts that the settings keep no longer. `is_running` spares those of execs.
+    pub fn retain_artifacts(
+        &self,
+        space: &SpaceId,
+        project: &ProjectId,
+        is_running: &dyn Fn(&ExecId) -> bool,
+    ) -> Result<Swept> {
+        let settings = self.workspace_settings();
+        let retention = Retention {
+            within: settings.artifacts_keep_within.map(Millis::duration),
+            last: settings.artifacts_keep_last.map(Count::get),
+            bytes: settings.artifacts_max_bytes.map(glovebox_model::Bytes::get),
+        };
+        let now = FileTime::now();
+        let swept = self
+            .layout(space)?
+            .retain(project, retention, now, is_running)?;
+        if !swept.removed.is_empty() {
+            let details =
+                json!({ "project_id": project, "execs": swept.removed, "bytes": swept.bytes });
+            self.store()?
+                .note(space, "artifacts.removed", None, details)?;
+        }
+        Ok(swept)
+    }
+}

@@ -1,0 +1,275 @@
+//! Changes that wait: shown, kept or discarded.
+
+use std::time::{Duration, Instant};
+
+use glovebox_model::{
+    ByteString, ChangeCount, Code, Error, ExecId, Mode, Result, Stage, Status, Verdict, Writes,
+};
+use glovebox_workspace::change::{self, Changes, Facts, Held, Outcome, ReadLimits, What};
+use serde::Serialize;
+use serde_json::json;
+
+use super::Workspace;
+use super::room::Layers;
+use super::unfinished::Deed;
+use crate::effects::not_blocked;
+
+/// Text of differences, in all and of one file.
+const TEXTS: u64 = 1 << 20;
+const TEXT: u64 = 256 << 10;
+/// Whoever only looks gets no more than this, and not later.
+const LISTED: u64 = 100_000;
+const LOOK: Duration = Duration::from_secs(20);
+/// Paths named in a refusal.
+const NAMED: usize = 20;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WaitingChanges {
+    pub exec_id: ExecId,
+    pub count: ChangeCount,
+    #[serde(flatten)]
+    pub changes: Changes,
+    /// Of the files that are text, by path, as unified hunks; not more than a megabyte.
+    pub texts: Vec<(ByteString, String)>,
+}
+
+/// What became of changes that waited.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Decided {
+    pub exec_id: ExecId,
+    pub count: ChangeCount,
+}
+
+impl Workspace<'_> {
+    /// The execs whose changes wait.
+    pub fn waiting(&self) -> Result<Vec<ExecId>> {
+        self.project.holding()
+    }
+
+    /// What would change if they were kept now.
+    pub fn changes(&self, exec: &ExecId) -> Result<WaitingChanges> {
+        let work = self.work()?;
+        let held = match self.project.held(exec)? {
+            Some(held) => held,
+            None if self.wrote_nothing(exec)? => return Ok(WaitingChanges::none(exec)),
+            None => return Err(self.no_changes(exec)),
+        };
+        let until = Instant::now() + LOOK;
+        let limits = ReadLimits {
+            entries: LISTED,
+            deadline: Some(until),
+            ..ReadLimits::default()
+        };
+        let changes = held.changes(work, limits);
+        let changes = changes.map_err(|error| error.at(Stage::Judge))?;
+        let (mut texts, mut left) = (Vec::new(), TEXTS);
+        for entry in &changes.entries {
+            if Instant::now() >= until {
+                break;
+            }
+            let most = left.min(TEXT);
+            let text = change::text(work, held.upper(), entry, most);
+            if let Ok(Some(text)) = text {
+                left = left.saturating_sub(text.len() as u64);
+                texts.push((entry.path.clone(), text));
+            }
+        }
+        Ok(WaitingChanges {
+            exec_id: exec.clone(),
+            count: count(&changes),
+            changes,
+            texts,
+        })
+    }
+
+    /// As `keep`, for what was simulated. Who asks alone, an agent, gets only what policy would let
+    /// it do without asking anybody.
+    pub fn apply(&self, exec: &ExecId, alone: bool) -> Result<Decided> {
+        self.may_keep(exec, alone)?;
+        match self.wrote_nothing(exec)? {
+            true => Ok(Decided {
+                exec_id: exec.clone(),
+                count: ChangeCount::default(),
+            }),
+            false => self.keep(exec, alone),
+        }
+    }
+
+    /// Carries all of them into the workspace, or none.
+    pub fn keep(&self, exec: &ExecId, alone: bool) -> Result<Decided> {
+        self.has_ended(exec)?;
+        self.may_keep(exec, alone)?;
+        let _alone = self.occupy()?;
+        let held = self.held(exec)?;
+        let changes = read(&held, self.work()?)?;
+        let count = count(&changes);
+        self.carry_over(exec, &held, &changes)?;
+        self.note_settled(exec, "changes.kept", json!({ "changes": count }))?;
+        self.project.let_go(exec)?;
+        self.project.forget_sealed(exec)?;
+        Ok(Decided {
+            exec_id: exec.clone(),
+            count,
+        })
+    }
+
+    /// With the workspace to itself.
+    pub(super) fn carry_over(&self, exec: &ExecId, held: &Held, changes: &Changes) -> Result<()> {
+        let room = self.engine.room(&self.project, Layers::Apart)?;
+        room.take(growth(changes), count(changes).created)?;
+        let begun = self.begin(Deed::Keep {
+            exec_id: exec.clone(),
+        })?;
+        let outcome = held.keep(self.work()?, ReadLimits::default());
+        let outcome = outcome.map_err(|error| error.at(Stage::Judge))?;
+        begun.done()?;
+        match outcome {
+            Outcome::Applied(_) => Ok(()),
+            Outcome::Conflict { paths } => Err(conflict(exec, &paths)),
+        }
+    }
+
+    pub fn discard(&self, exec: &ExecId) -> Result<Decided> {
+        self.has_ended(exec)?;
+        // Whoever keeps them has the workspace alone.
+        let _inside = self.enter()?;
+        let held = self.held(exec)?;
+        let count = count(&read(&held, self.work()?)?);
+        self.note_settled(exec, "changes.discarded", json!({ "changes": count }))?;
+        self.project.let_go(exec)?;
+        self.project.forget_sealed(exec)?;
+        Ok(Decided {
+            exec_id: exec.clone(),
+            count,
+        })
+    }
+
+    /// What gates judge is kept only once they have, and only if they agree; what was to be thrown
+    /// away never is.
+    fn may_keep(&self, exec: &ExecId, alone: bool) -> Result<()> {
+        let record = match self.engine.store()?.get(&self.space, exec) {
+            Ok(record) => record,
+            // One without a record never started.
+            Err(error) if error.code == Code::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        not_blocked(&record)?;
+        let judged = record.effect_count.is_some()
+            && matches!(record.status, Status::Succeeded | Status::Failed);
+        if record.writes == Writes::Dropped || record.mode.is_judged() && !judged {
+            let message = format!(
+                "`{exec}` ended as `{}`, and nobody judged it",
+                record.status
+            );
+            return Err(Error::new(Code::Held, Stage::Judge, message)
+                .hint("run it again to its end")
+                .hint(format!("drop it: `glovebox discard {exec}`")));
+        }
+        match alone && record.mode == Mode::Simulate {
+            true => self.engine.may_apply_alone(&self.space, exec),
+            false => Ok(()),
+        }
+    }
+
+    /// What an exec still writes can be neither kept nor thrown away.
+    fn has_ended(&self, exec: &ExecId) -> Result<()> {
+        match self.engine.store()?.get(&self.space, exec) {
+            Ok(record) if !record.status.is_final() => {
+                let message = format!("`{exec}` still runs");
+                Err(
+                    Error::new(Code::Conflict, Stage::Resolve, message).hint(format!(
+                        "wait for its end, or cancel it: `glovebox cancel {exec}`"
+                    )),
+                )
+            }
+            // One without a record has nobody who runs it.
+            Err(error) if error.code != Code::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn held(&self, exec: &ExecId) -> Result<Held> {
+        let held = self.project.held(exec)?;
+        held.ok_or_else(|| self.no_changes(exec))
+    }
+
+    /// Its changes were to wait, and there was nothing to wait for. One whose changes were decided
+    /// since was told `hold` at its end.
+    fn wrote_nothing(&self, exec: &ExecId) -> Result<bool> {
+        match self.engine.store()?.get(&self.space, exec) {
+            Ok(record) => Ok(record.project_id == *self.project.id()
+                && record.writes == Writes::Held
+                && record.verdict == Some(Verdict::Keep)),
+            Err(error) if error.code == Code::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn no_changes(&self, exec: &ExecId) -> Error {
+        let message = format!(
+            "no changes of `{exec}` wait in workspace `{}`",
+            self.project.id()
+        );
+        Error::new(Code::NotFound, Stage::Resolve, message)
+            .hint("`glovebox workspace info` lists those that do")
+            .hint("`glovebox run --hold` makes an exec's changes wait")
+    }
+}
+
+impl WaitingChanges {
+    fn none(exec: &ExecId) -> Self {
+        Self {
+            exec_id: exec.clone(),
+            count: ChangeCount::default(),
+            changes: Changes::default(),
+            texts: Vec::new(),
+        }
+    }
+}
+
+/// By how much the workspace gets larger, at most.
+fn growth(changes: &Changes) -> u64 {
+    let size = |facts: &Option<Facts>| facts.as_ref().map_or(0, |it| it.size);
+    let (before, after) = changes.entries.iter().fold((0_u64, 0_u64), |sum, it| {
+        (
+            sum.0.saturating_add(size(&it.before)),
+            sum.1.saturating_add(size(&it.after)),
+        )
+    });
+    after.saturating_sub(before)
+}
+
+pub(crate) fn read(held: &Held, work: &glovebox_workspace::Dir) -> Result<Changes> {
+    let changes = held.changes(work, ReadLimits::default());
+    changes.map_err(|error| error.at(Stage::Judge))
+}
+
+pub(crate) fn count(changes: &Changes) -> ChangeCount {
+    let mut count = ChangeCount::default();
+    for entry in &changes.entries {
+        match entry.what {
+            What::Created => count.created += 1,
+            What::Modified | What::Replaced | What::Touched => count.modified += 1,
+            What::Removed => count.removed += 1,
+        }
+        let size = entry.after.as_ref().map_or(0, |after| after.size);
+        count.bytes = count.bytes.saturating_add(size);
+    }
+    count
+}
+
+fn conflict(exec: &ExecId, paths: &[ByteString]) -> Error {
+    let message = format!(
+        "the workspace has changed since `{exec}` began, in {} of the places that it changed",
+        paths.len()
+    );
+    let named = paths.iter().take(NAMED).map(ByteString::display);
+    let error = Error::new(Code::Conflict, Stage::Judge, message)
+        .hint(format!(
+            "`glovebox workspace changes {exec}` shows both sides"
+        ))
+        .hint(format!(
+            "run it again on what is there now, or drop it: `glovebox workspace discard {exec}`"
+        ));
+    named.fold(error, |error, path| error.caused_by(format!("`{path}`")))
+}

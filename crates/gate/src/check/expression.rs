@@ -1,0 +1,206 @@
+//! `cel`: an expression over what is judged.
+
+use std::sync::{Arc, LazyLock};
+
+use cel::common::ast::{EntryExpr, Expr};
+use cel::{Context, Env, IdedExpr, Program, Value};
+use glovebox_model::FailureCode;
+
+use super::Found;
+use crate::evidence::Evidence;
+use crate::finding::Finding;
+use facts::{Facts, Weight};
+
+mod facts;
+
+pub use facts::VARIABLES;
+
+const BYTES_MAX: usize = 2048;
+/// How often the innermost part of an expression is evaluated at most.
+const STEPS_MAX: u64 = 200_000;
+/// Text that is searched in each step.
+const STDOUT_BYTES_MAX: usize = 256 << 10;
+
+/// Made once: it holds the whole library of functions.
+static LANGUAGE: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
+
+#[derive(Debug, Clone)]
+pub struct Expression {
+    text: String,
+    program: Arc<Program>,
+    uses: Vec<&'static str>,
+    /// How many loops stand within each other.
+    loops: u32,
+}
+
+impl PartialEq for Expression {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Expression {}
+
+impl Expression {
+    /// Its names are looked at, and unless it uses `output`, whose shape nobody knows, it is tried once
+    /// on facts that hold something everywhere.
+    pub fn new(text: &str) -> Result<Self, String> {
+        if text.len() > BYTES_MAX {
+            return Err(format!("is longer than {BYTES_MAX} bytes"));
+        }
+        let program = LANGUAGE.compile(text).map_err(|why| {
+            let why = why.to_string().replace('\n', ", ");
+            format!("is not a CEL expression: {why}")
+        })?;
+        let references = program.references();
+        let uses: Vec<&str> = VARIABLES
+            .into_iter()
+            .filter(|name| references.has_variable(name))
+            .collect();
+        let loops = loops(program.expression());
+        let expression = Self {
+            text: text.to_owned(),
+            program: Arc::new(program),
+            uses,
+            loops,
+        };
+        if expression.uses("output") {
+            return Ok(expression);
+        }
+        match expression.execute(&Facts::sample()) {
+            Ok(Value::Bool(_)) => Ok(expression),
+            Ok(_) => Err("is neither true nor false".to_owned()),
+            Err(why) => Err(format!("cannot be evaluated: {why}")),
+        }
+    }
+
+    pub(super) fn try_on(&self, evidence: &Evidence<'_>) -> Found {
+        let unknown =
+            |reason: String, way_out: &str| Finding::bad(FailureCode::MissingData, reason, way_out);
+        let subject = evidence.subject;
+        if self.uses("effects") {
+            evidence.effects()?;
+        }
+        let whole = subject.stdout_is_whole() && subject.stdout.len() <= STDOUT_BYTES_MAX;
+        if self.uses("stdout") && !whole {
+            let reason = format!(
+                "the output is longer than {STDOUT_BYTES_MAX} bytes, more than an expression is given"
+            );
+            return Err(unknown(reason, "print less"));
+        }
+        if self.uses("output") {
+            evidence.output()?;
+        }
+        let facts = Facts::of(evidence, &|name| self.uses(name));
+        let Weight(values) = facts.weight();
+        if values
+            .max(1)
+            .checked_pow(self.loops)
+            .is_none_or(|steps| steps > STEPS_MAX)
+        {
+            let reason = format!("there are {values} values, too many for this expression");
+            return Err(unknown(
+                reason,
+                "do less in one run, or use fewer loops in the gate's expression",
+            ));
+        }
+        match self.execute(&facts) {
+            Ok(Value::Bool(true)) => Ok(Finding::good()),
+            Ok(Value::Bool(false)) => Err(Finding::bad(
+                FailureCode::PolicyViolation,
+                format!("`{}` does not hold", self.text),
+                "change what it does so that the gate's expression holds",
+            )),
+            Ok(_) => Err(Finding::bad(
+                FailureCode::ToolError,
+                format!("`{}` is neither true nor false", self.text),
+                "mend the gate's expression",
+            )),
+            Err(why) => Err(Finding::bad(
+                FailureCode::ToolError,
+                format!("`{}` cannot be evaluated: {why}", self.text),
+                "mend the gate's expression; `has(output.x)` asks whether something is there",
+            )),
+        }
+    }
+
+    fn uses(&self, name: &str) -> bool {
+        self.uses.contains(&name)
+    }
+
+    fn execute(&self, facts: &Facts) -> Result<Value, String> {
+        let mut context = Context::with_env(Arc::clone(&LANGUAGE));
+        for (name, value) in facts.variables() {
+            context.add_variable_from_value(name.to_owned(), value.clone());
+        }
+        self.program
+            .execute(&context)
+            .map_err(|why| why.to_string())
+    }
+}
+
+/// How deep loops stand within each other. What a loop runs over counts as well: it may itself have
+/// been made by one.
+fn loops(expression: &IdedExpr) -> u32 {
+    let most = |list: &mut dyn Iterator<Item = &IdedExpr>| list.map(loops).max().unwrap_or(0);
+    match &expression.expr {
+        Expr::Comprehension(it) => {
+            let parts = [
+                &it.iter_range,
+                &it.accu_init,
+                &it.loop_cond,
+                &it.loop_step,
+                &it.result,
+            ];
+            1 + most(&mut parts.into_iter())
+        }
+        Expr::Call(it) => most(&mut it.target.as_deref().into_iter().chain(&it.args)),
+        Expr::List(it) => most(&mut it.elements.iter()),
+        Expr::Select(it) => loops(&it.operand),
+        Expr::Map(it) => most(&mut it.entries.iter().flat_map(|entry| parts(&entry.expr))),
+        Expr::Struct(it) => most(&mut it.entries.iter().flat_map(|entry| parts(&entry.expr))),
+        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => 0,
+    }
+}
+
+fn parts(entry: &EntryExpr) -> Vec<&IdedExpr> {
+    match entry {
+        EntryExpr::StructField(it) => vec![&it.value],
+        EntryExpr::MapEntry(it) => vec![&it.key, &it.value],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loops_within_loops_are_counted() {
+        for (text, expected) in [
+            ("exit_code == 0", 0),
+            ("effects.all(e, e.would_succeed)", 1),
+            ("effects.all(e, true) && effects.exists(e, true)", 1),
+            ("effects.all(e, argv.exists(a, a == e.path))", 2),
+            ("effects.filter(e, true).all(e, true)", 2),
+            ("[effects.all(e, true)] == [true]", 1),
+        ] {
+            assert_eq!(Expression::new(text).unwrap().loops, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_expression_with_a_mistake_is_refused_when_it_is_read() {
+        for (text, why) in [
+            ("1 + 1", "is neither true nor false"),
+            ("nobody == 1", "cannot be evaluated"),
+            ("effects.all(e, e.colour == 'red')", "cannot be evaluated"),
+            ("exit_code ==", "is not a CEL expression"),
+            ("stdout > 3", "cannot be evaluated"),
+        ] {
+            let found = Expression::new(text).unwrap_err();
+            assert!(found.starts_with(why), "{text}: {found}");
+        }
+        assert!(Expression::new(&"1 == 1 || ".repeat(300)).is_err());
+        assert!(Expression::new("output.anything.at.all > 3").is_ok());
+    }
+}

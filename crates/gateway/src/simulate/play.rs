@@ -1,0 +1,27 @@
+//! One simulation while it is played.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::simulated::Simulated;
+use super::weather::{Outcome, Weather};
+
+#[derive(Debug)]
+pub(crate) struct Play {
+    pub(crate) simulated: Simulated,
+    weather: Mutex<Weather>,
+}
+
+impl Play {
+    pub(crate) fn new(simulated: Simulated) -> Self {
+        Self {
+            weather: Mutex::new(simulated.weather()),
+            simulated,
+        }
+    }
+
+    /// What becomes of one try to reach a host.
+    pub(crate) fn next(&self, host: &str) -> Outcome {
+        let mut weather = self.weather.lock().unwrap_or_else(PoisonError::into_inner);
+        weather.of_host(host)
+    }
+}

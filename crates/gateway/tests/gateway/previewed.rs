@@ -1,0 +1,405 @@
+//! Only what a simulation showed gets out.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use glovebox_gateway::{Inspect, Policy, Previewed, PreviewedRequest};
+use glovebox_model::{Approach, NetCode};
+use hickory_proto::op::ResponseCode;
+use hickory_proto::rr::RecordType;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::authority::sandbox_client;
+use crate::ground::{Ground, get, one_answer, patiently, policy, tell};
+use crate::servers::{echo, listen, secure};
+use crate::simulation::{Stage, simulated};
+
+/// What a server was asked, with the size of the bodies.
+type Noted = Arc<Mutex<Vec<String>>>;
+
+async fn noting() -> (SocketAddr, Noted) {
+    let noted = Noted::default();
+    let all = Arc::clone(&noted);
+    let address = listen(move |stream| {
+        let noted = Arc::clone(&all);
+        async move {
+            let service = service_fn(move |request: Request<Incoming>| {
+                let noted = Arc::clone(&noted);
+                async move {
+                    let what = format!("{} {}", request.method(), request.uri());
+                    let body = request.into_body().collect().await;
+                    let size = body.map_or(0, |it| it.to_bytes().len());
+                    noted.lock().unwrap().push(format!("{what} {size}"));
+                    Ok::<_, Infallible>(Response::new(Full::<Bytes>::from("real")))
+                }
+            });
+            let _ = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
+        }
+    })
+    .await;
+    (address, noted)
+}
+
+fn taken(noted: &Noted) -> Vec<String> {
+    std::mem::take(&mut noted.lock().unwrap())
+}
+
+fn connection(host: &str, port: u16) -> PreviewedRequest {
+    PreviewedRequest {
+        host: host.to_owned(),
+        port,
+        method: None,
+        path: None,
+        body_bytes: 0,
+        body_digest: None,
+    }
+}
+
+fn request(host: &str, port: u16, method: &str, path: &str) -> PreviewedRequest {
+    PreviewedRequest {
+        method: Some(method.to_owned()),
+        path: Some(path.to_owned()),
+        ..connection(host, port)
+    }
+}
+
+fn shown(requests: impl IntoIterator<Item = PreviewedRequest>) -> Policy {
+    let mut policy = policy(&["a.test:80", "*.test:443", "raw.test:7000", "b.test:80"]);
+    policy.previewed = Some(Previewed::new(requests));
+    policy
+}
+
+async fn put(ground: &Ground, path: &str, body: &str) -> Option<String> {
+    let text = format!(
+        "PUT {path} HTTP/1.1\r\nHost: a.test\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    tell(ground.dial("a.test", 80).await, &text).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_pass_as_often_as_they_were_shown_and_then_nothing_does() {
+    let stage = Stage::empty();
+    let ground = &stage.ground;
+    let (server, noted) = noting().await;
+    ground.world.host("a.test", 80, server);
+    ground.gateway.admit(shown([
+        request("A.test.", 80, "GET", "/x"),
+        request("a.test", 80, "GET", "/x"),
+        request("a.test", 80, "GET", "/y"),
+    ]));
+    let mut stream = ground.dial("a.test", 80).await;
+    for path in ["/x?q=1", "/y", "/x"] {
+        let text = format!("GET {path} HTTP/1.1\r\nHost: a.test\r\n\r\n");
+        stream.write_all(text.as_bytes()).await.unwrap();
+        assert!(one_answer(&mut stream).await.ends_with("real"));
+    }
+    assert_eq!(taken(&noted), ["GET /x?q=1 0", "GET /y 0", "GET /x 0"]);
+    assert_eq!(ground.gateway.strayed(), None);
+    let answer = tell(stream, &get("a.test", "/x")).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+    assert!(
+        answer.contains("x-glovebox-code: NOT_PREVIEWED"),
+        "{answer}"
+    );
+    assert!(answer.contains("`GET a.test:80/x`"), "{answer}");
+    assert!(answer.contains("simulate it again"), "{answer}");
+    let stray = ground.gateway.strayed().unwrap();
+    assert_eq!(stray.to_string(), "GET a.test:80/x");
+    assert_eq!(
+        (stray.method.as_deref(), stray.path.as_deref()),
+        (Some("GET"), Some("/x"))
+    );
+    assert_eq!(ground.gateway.traffic().strayed, Some(stray.to_string()));
+    ground.refused("a.test", 80, NetCode::NotPreviewed).await;
+    assert_eq!(taken(&noted), Vec::<String>::new());
+    // Another exec begins anew.
+    ground
+        .gateway
+        .admit(shown([request("a.test", 80, "GET", "/x")]));
+    assert_eq!(ground.gateway.strayed(), None);
+    let answer = tell(ground.dial("a.test", 80).await, &get("a.test", "/x")).await;
+    assert!(answer.unwrap().ends_with("real"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn inside_tls_a_request_that_was_not_shown_never_reaches_its_host() {
+    let stage = Stage::empty();
+    let ground = &stage.ground;
+    let host = stage.trusted.https(&["api.test"]).await;
+    ground.world.host("api.test", 443, host);
+    ground
+        .gateway
+        .admit(shown([request("api.test", 443, "GET", "/good")]));
+    let ask = async |text: &str| {
+        let stream = ground.dial("api.test", 443).await;
+        stage.ask(stream, "api.test", text).await.unwrap()
+    };
+    let sly =
+        get("api.test", "/good").replace("\r\n\r\n", "\r\nX-HTTP-Method-Override: DELETE\r\n\r\n");
+    let answer = ask(&sly).await;
+    assert!(answer.contains("GET /good\n"), "{answer}");
+    assert!(!answer.contains("override"), "{answer}");
+    assert_eq!(ground.dials(), 1);
+    let answer = ask(&get("api.test", "/other")).await;
+    assert!(answer.contains("NOT_PREVIEWED"), "{answer}");
+    assert_eq!(ground.dials(), 1);
+    assert_eq!(
+        ground.gateway.strayed().unwrap().to_string(),
+        "GET api.test:443/other"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_was_shown_passes_and_the_next_is_not_dialled() {
+    let stage = Stage::empty();
+    let ground = &stage.ground;
+    ground.world.host("raw.test", 7000, echo().await);
+    let host = stage.trusted.https(&["tls.test"]).await;
+    ground.world.host("tls.test", 443, host);
+    ground.gateway.admit(shown([
+        connection("raw.test", 7000),
+        connection("tls.test", 443),
+    ]));
+    let mut stream = ground.dial("raw.test", 7000).await;
+    stream.write_all(b"\x00echo").await.unwrap();
+    let mut back = [0; 5];
+    patiently(stream.read_exact(&mut back)).await.unwrap();
+    assert_eq!(&back, b"\x00echo");
+    // TLS of which nothing was seen in the simulation is not opened now either.
+    let secured = ground.dial("tls.test", 443).await;
+    let secured = patiently(secure(secured, stage.trusted.client(), "tls.test")).await;
+    let answer = tell(secured.unwrap(), &get("tls.test", "/any")).await;
+    assert!(answer.unwrap().contains("GET /any\n"));
+    assert_eq!(ground.dials(), 2);
+    assert_eq!(
+        tell(ground.dial("raw.test", 7000).await, "\x00").await,
+        None
+    );
+    assert_eq!(ground.dials(), 2);
+    let told = ground
+        .refused("raw.test", 7000, NetCode::NotPreviewed)
+        .await;
+    assert_eq!(told.approach, Approach::Direct);
+    // What was open is cut as well.
+    assert!(patiently(stream.read_u8()).await.is_err());
+    assert_eq!(
+        ground.gateway.strayed().unwrap().to_string(),
+        "raw.test:7000"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_the_first_stray_everything_is_refused_also_what_was_shown() {
+    let stage = Stage::empty();
+    let ground = &stage.ground;
+    let (server, noted) = noting().await;
+    ground.world.host("a.test", 80, server);
+    ground.gateway.admit(shown([
+        request("a.test", 80, "GET", "/x"),
+        request("a.test", 80, "GET", "/x"),
+        connection("raw.test", 7000),
+    ]));
+    let address = ground.lookup("a.test", RecordType::A).await.1.unwrap();
+    let answer = tell(ground.dial("a.test", 80).await, &get("a.test", "/x")).await;
+    assert!(answer.unwrap().ends_with("real"));
+    let mut stream = ground.to_proxy().await;
+    stream
+        .write_all(b"CONNECT b.test:443 HTTP/1.1\r\n\r\n")
+        .await
+        .unwrap();
+    let answer = one_answer(&mut stream).await;
+    assert!(
+        answer.contains("x-glovebox-code: NOT_PREVIEWED"),
+        "{answer}"
+    );
+    assert!(answer.contains("`b.test:443`"), "{answer}");
+    let stream = ground.dial_address(&address.to_string(), 80).await;
+    let answer = tell(stream, &get("a.test", "/x")).await.unwrap();
+    assert!(
+        answer.contains("NOT_PREVIEWED") && answer.contains("`b.test:443`"),
+        "{answer}"
+    );
+    let (code, _) = ground.lookup("raw.test", RecordType::A).await;
+    assert_eq!(code, ResponseCode::Refused);
+    assert_eq!(taken(&noted).len(), 1);
+    assert_eq!(ground.dials(), 1);
+    let stray = ground.gateway.strayed().unwrap();
+    assert_eq!(
+        (stray.host.as_str(), stray.port, stray.method),
+        ("b.test", 443, None)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn socks_and_absolute_requests_are_held_against_it_too() {
+    for bytes in [
+        &b"\x05\x01\x00\x05\x01\x00\x03\x06b.test\x01\xbb"[..],
+        b"GET http://b.test/ HTTP/1.1\r\nHost: b.test\r\nConnection: close\r\n\r\n",
+    ] {
+        let stage = Stage::empty();
+        let ground = &stage.ground;
+        let (server, _) = noting().await;
+        ground.world.host("b.test", 80, server);
+        ground
+            .gateway
+            .admit(shown([request("a.test", 80, "GET", "/")]));
+        let mut stream = ground.to_proxy().await;
+        stream.write_all(bytes).await.unwrap();
+        let mut answer = Vec::new();
+        let _ = patiently(stream.read_to_end(&mut answer)).await;
+        match bytes[0] {
+            5 => assert_eq!(answer[2..4], [5, 2]),
+            _ => assert!(String::from_utf8_lossy(&answer).contains("NOT_PREVIEWED")),
+        }
+        assert_eq!(ground.gateway.strayed().unwrap().host, "b.test");
+        assert_eq!(ground.dials(), 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_that_were_not_shown_are_not_told_and_are_no_stray() {
+    let ground = Ground::closed(None, &[]);
+    ground
+        .gateway
+        .admit(shown([request("a.test", 80, "GET", "/")]));
+    let (code, address) = ground.lookup("a.test", RecordType::A).await;
+    assert_eq!((code, address.is_some()), (ResponseCode::NoError, true));
+    let (code, address) = ground.lookup("b.test", RecordType::A).await;
+    assert_eq!((code, address), (ResponseCode::Refused, None));
+    ground.refused("b.test", 53, NetCode::NotPreviewed).await;
+    assert_eq!(ground.gateway.strayed(), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_policy_refuses_anyway_is_no_stray() {
+    let stage = Stage::empty();
+    let ground = &stage.ground;
+    let (server, _) = noting().await;
+    ground.world.host("a.test", 80, server);
+    let mut ruled = shown([request("a.test", 80, "GET", "/x")]);
+    ruled.inspect = vec![Inspect {
+        host: "a.test:80".parse().unwrap(),
+        methods: Some(["GET".to_owned()].into()),
+        paths: None,
+    }];
+    ground.gateway.admit(ruled);
+    for (text, code) in [
+        (
+            get("a.test", "/x").replace("GET", "DELETE"),
+            "NOT_IN_ALLOWLIST",
+        ),
+        (get("evil.test", "/x"), "SNI_MISMATCH"),
+    ] {
+        let answer = tell(ground.dial("a.test", 80).await, &text).await.unwrap();
+        assert!(answer.contains(code), "{answer}");
+    }
+    let stream = ground.dial_address("93.184.216.34", 80).await;
+    let answer = tell(stream, &get("93.184.216.34", "/")).await.unwrap();
+    assert!(answer.contains("INVALID_DESTINATION"), "{answer}");
+    assert_eq!(ground.gateway.strayed(), None);
+    let answer = tell(ground.dial("a.test", 80).await, &get("a.test", "/x")).await;
+    assert!(answer.unwrap().ends_with("real"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_is_compared_before_it_leaves_if_it_can_be() {
+    let (small, large) = ("a".repeat(100), "b".repeat(1024 * 1024 + 1));
+    let with = |path: &str, body: &str| PreviewedRequest {
+        body_bytes: body.len() as u64,
+        body_digest: Some(blake3::hash(body.as_bytes()).to_hex().to_string()),
+        ..request("a.test", 80, "PUT", path)
+    };
+    let open = async |shown_ones: Vec<PreviewedRequest>| {
+        let ground = Ground::closed(None, &[]);
+        let (server, noted) = noting().await;
+        ground.world.host("a.test", 80, server);
+        ground.gateway.admit(shown(shown_ones));
+        (ground, noted)
+    };
+    // The same, in whatever order, whole and in pieces.
+    let (ground, noted) = open(vec![with("/x", &small), with("/x", "other")]).await;
+    assert!(put(&ground, "/x", "other").await.unwrap().ends_with("real"));
+    let chunked = format!(
+        "PUT /x HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n32\r\n{}\r\n32\r\n{}\r\n0\r\n\r\n",
+        &small[..50],
+        &small[50..]
+    );
+    let answer = tell(ground.dial("a.test", 80).await, &chunked).await;
+    assert!(answer.unwrap().ends_with("real"));
+    assert_eq!(taken(&noted), ["PUT /x 5", "PUT /x 100"]);
+    // Another one does not leave.
+    let (ground, noted) = open(vec![with("/x", &small)]).await;
+    let answer = put(&ground, "/x", &small.replace('a', "c")).await.unwrap();
+    assert!(answer.contains("NOT_PREVIEWED"), "{answer}");
+    assert_eq!((ground.dials(), taken(&noted).len()), (0, 0));
+    // Without a digest any body will do.
+    let (ground, noted) = open(vec![request("a.test", 80, "PUT", "/x")]).await;
+    assert!(put(&ground, "/x", "any").await.unwrap().ends_with("real"));
+    assert_eq!(taken(&noted), ["PUT /x 3"]);
+    // One that is too large to be kept back is not compared, but was not shown as a small one.
+    let (ground, noted) = open(vec![with("/x", &large)]).await;
+    let answer = put(&ground, "/x", &large.replace('b', "c")).await.unwrap();
+    assert!(answer.ends_with("real"), "{answer}");
+    assert_eq!(taken(&noted), [format!("PUT /x {}", large.len())]);
+    let (ground, noted) = open(vec![with("/x", &small)]).await;
+    let answer = put(&ground, "/x", &large).await;
+    assert!(answer.is_none_or(|it| it.contains("NOT_PREVIEWED")));
+    assert_eq!((ground.dials(), taken(&noted).len()), (0, 0));
+    assert!(ground.gateway.strayed().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_simulation_saw_can_be_done_for_real_once() {
+    let stage = Stage::empty();
+    let ground = &stage.ground;
+    let (server, noted) = noting().await;
+    ground.world.host("a.test", 80, server);
+    ground.world.host("raw.test", 7000, echo().await);
+    let host = stage.trusted.https(&["api.test"]).await;
+    ground.world.host("api.test", 443, host);
+    let all = ["a.test:80", "api.test:443", "raw.test:7000"];
+    let program = async || {
+        let mut answers = vec![put(ground, "/up", "body").await.unwrap()];
+        let stream = ground.dial("api.test", 443).await;
+        let stream = secure(stream, sandbox_client(&stage.authority), "api.test").await;
+        let answer = tell(stream.unwrap(), &get("api.test", "/v1")).await;
+        answers.push(answer.unwrap());
+        let mut raw = ground.dial("raw.test", 7000).await;
+        raw.write_all(b"\x00raw").await.unwrap();
+        raw.shutdown().await.unwrap();
+        let mut back = Vec::new();
+        patiently(raw.read_to_end(&mut back)).await.unwrap();
+        answers.push(String::from_utf8(back).unwrap());
+        answers
+    };
+    ground.gateway.admit(simulated(policy(&all), json!({})));
+    program().await;
+    ground
+        .seen(|it| it.host == "raw.test" && it.port == 7000)
+        .await;
+    assert_eq!((ground.dials(), taken(&noted).len()), (0, 0));
+    let seen = ground.all_seen();
+    let effects: Vec<_> = seen.iter().map(|it| it.request()).collect();
+    let mut real = policy(&all);
+    real.previewed = Some(Previewed::new(effects.iter().map(PreviewedRequest::from)));
+    ground.gateway.admit(real);
+    let answers = program().await;
+    assert!(answers[0].ends_with("real"), "{answers:?}");
+    assert!(answers[1].contains("GET /v1\n"), "{answers:?}");
+    assert_eq!(answers[2], "\x00raw");
+    assert_eq!(ground.gateway.strayed(), None);
+    let answer = put(ground, "/up", "body").await.unwrap();
+    assert!(answer.contains("NOT_PREVIEWED"), "{answer}");
+    assert_eq!(taken(&noted), ["PUT /up 4"]);
+}

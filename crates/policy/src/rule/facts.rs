@@ -1,0 +1,381 @@
+//! What rules look at, gathered once for a request.
+
+use glovebox_model::{
+    BackendName, ByteString, Correlation, EnvVar, Lifetime, NetworkMode, Placement, Program,
+    RiskSignal, SpaceId, Tier, WorkspaceRef,
+};
+use glovebox_risk::{Command, Reading, Unclear, Word, changes_meaning};
+
+use super::command::program;
+use super::host::HostPattern;
+use super::inner::{Scripts, unread};
+use super::mention::Mentions;
+use super::path::{PathFact, clean};
+use crate::assess::Assessed;
+
+/// Where programs start unless a call says otherwise.
+pub(crate) const WORK: &str = "/workspace/work";
+/// No path is longer; a word that is counts as not known.
+pub(crate) const WORD_BYTES_MAX: usize = 4096;
+/// Commands after which a relative path means another one.
+pub(crate) const MOVES: [&str; 3] = ["cd", "pushd", "popd"];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Value {
+    Known(String),
+    Unknown,
+}
+
+/// One simple command as rules see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) program: Value,
+    pub(crate) args: Vec<Value>,
+    pub(crate) through: Vec<String>,
+    /// The shell opens a file for it.
+    pub(crate) touches_files: bool,
+    pub(crate) source: String,
+    pub(crate) at: (u32, u32),
+}
+
+impl Segment {
+    /// The words as rules see them; what is not known is `?`.
+    pub(crate) fn words(&self) -> String {
+        let text = |it: &Value| match it {
+            Value::Known(text) => text.clone(),
+            Value::Unknown => "?".to_owned(),
+        };
+        let words: Vec<_> = std::iter::once(&self.program)
+            .chain(&self.args)
+            .map(text)
+            .collect();
+        words.join(" ")
+    }
+}
+
+/// Why no allow rule can cover the program by its commands or paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Veil {
+    pub(crate) why: &'static str,
+    pub(crate) source: String,
+}
+
+impl Veil {
+    fn of_script(segment: &Segment) -> Self {
+        Self {
+            why: "it runs a script that was not read, or that it may change first",
+            source: segment.source.clone(),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    pub(crate) ids: Correlation,
+    pub(crate) tool: String,
+    pub(crate) language: &'static str,
+    pub(crate) tier: Tier,
+    pub(crate) signals: Vec<RiskSignal>,
+    /// None while it is not chosen.
+    pub(crate) backend: Option<BackendName>,
+    pub(crate) network: NetworkMode,
+    pub(crate) segments: Vec<Segment>,
+    /// Those of the scripts that it runs: only for rules that deny or ask.
+    pub(crate) inner: Vec<Segment>,
+    pub(crate) veil: Option<Veil>,
+    /// Commands may be in it that were not found.
+    pub(crate) hidden: Option<Veil>,
+    pub(crate) paths: Vec<PathFact>,
+    /// What may be a path as well, and what stands for all below it: only for rules that deny or ask.
+    pub(crate) perhaps: Vec<PathFact>,
+    pub(crate) trees: Vec<PathFact>,
+    pub(crate) hosts: Vec<HostPattern>,
+    /// Any destination may be reached.
+    pub(crate) any_host: bool,
+    pub(crate) secrets: Vec<String>,
+    pub(crate) env: Vec<String>,
+    pub(crate) workspace: String,
+    pub(crate) lifetime: &'static str,
+    pub(crate) writes: &'static str,
+}
+
+/// What the caller of `decide` knows beside the assessed call.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Beside<'a> {
+    pub(crate) tool: &'a str,
+    pub(crate) backend: Option<BackendName>,
+    /// None: nobody looks into scripts here.
+    pub(crate) scripts: Option<Scripts<'a>>,
+}
+
+impl Facts {
+    pub(crate) fn of(assessed: &Assessed, reading: &Reading, beside: Beside<'_>) -> Self {
+        let call = assessed.call();
+        let profile = assessed.profile();
+        let cwd = match &call.cwd {
+            Some(cwd) => clean(&String::from_utf8_lossy(cwd.as_bytes()), WORK),
+            None => WORK.to_owned(),
+        };
+        let segments: Vec<_> = reading
+            .commands
+            .iter()
+            .map(|it| segment(it, &cwd))
+            .collect();
+        let env: Vec<_> = assessed.env().iter().map(|it| it.key.to_string()).collect();
+        let mut mentions = Mentions::of(&reading.commands, &segments, &cwd);
+        let scripts = beside.scripts.map_or(&[][..], |it| it.readings);
+        let within = scripts.iter().flat_map(|it| &it.commands);
+        let within: Vec<Command> = within.cloned().collect();
+        let inner: Vec<_> = within.iter().map(|it| segment(it, &cwd)).collect();
+        if !inner.is_empty() {
+            // The program may have changed its directory before it runs them.
+            let all: Vec<_> = segments.iter().chain(&inner).cloned().collect();
+            let found = Mentions::of(&within, &all, &cwd);
+            mentions.perhaps.extend(found.paths);
+            mentions.perhaps.extend(found.perhaps);
+            mentions.trees.extend(found.trees);
+        }
+        let hidden = hidden(reading, &call.env)
+            .or_else(|| scripts.iter().find_map(|it| hidden(it, &[])))
+            .or_else(|| unread(&segments, &inner, beside.scripts?).map(Veil::of_script));
+        mentions.hosts.extend(
+            profile
+                .allow_net
+                .iter()
+                .filter_map(|it| HostPattern::new(&it.to_string()).ok()),
+        );
+        Self {
+            ids: call.ids.clone(),
+            tool: beside.tool.to_owned(),
+            language: language(&call.program),
+            tier: assessed.risk().tier,
+            signals: assessed.risk().signals.clone(),
+            backend: profile.backend.or(beside.backend),
+            network: profile.network,
+            veil: veil(reading, &segments, &env),
+            hidden,
+            segments,
+            inner,
+            paths: mentions.paths.into_iter().collect(),
+            perhaps: mentions.perhaps.into_iter().collect(),
+            trees: mentions.trees.into_iter().collect(),
+            hosts: mentions.hosts.into_iter().collect(),
+            any_host: profile.network == NetworkMode::Unrestricted,
+            secrets: call.secrets.iter().map(|it| it.name.to_string()).collect(),
+            env,
+            workspace: workspace(&call.workspace),
+            lifetime: lifetime(&call.placement),
+            writes: call.writes.as_str(),
+        }
+    }
+
+    /// Of a script alone, for the examples of a rule.
+    pub(crate) fn of_script(script: &str) -> Self {
+        let script = ByteString::try_from(script).unwrap_or_default();
+        let reading = glovebox_risk::read(&Program::Shell { script });
+        let segments: Vec<_> = reading
+            .commands
+            .iter()
+            .map(|it| segment(it, WORK))
+            .collect();
+        Self {
+            language: "shell",
+            veil: veil(&reading, &segments, &[]),
+            hidden: hidden(&reading, &[]),
+            segments,
+            ..Self::of_action(&Correlation::of_space(SpaceId::local()), "", &[])
+        }
+    }
+
+    /// With something in every list, for trying an expression.
+    pub(crate) fn sample() -> Self {
+        let word = || vec!["x".to_owned()];
+        let host = HostPattern::new("x:1").into_iter();
+        Self {
+            segments: vec![Segment {
+                program: Value::Known("x".to_owned()),
+                args: Vec::new(),
+                through: Vec::new(),
+                touches_files: false,
+                source: "x".to_owned(),
+                at: (1, 1),
+            }],
+            signals: vec![RiskSignal {
+                name: "x".to_owned(),
+                tier: Tier::Safe,
+                at: None,
+            }],
+            hosts: host.collect(),
+            secrets: word(),
+            env: word(),
+            ..Self::of_action(&Correlation::of_space(SpaceId::local()), "x", &word())
+        }
+    }
+
+    /// Of a tool that runs no program, such as one that reads a file.
+    pub(crate) fn of_action(ids: &Correlation, tool: &str, paths: &[String]) -> Self {
+        let path = |it: &String| PathFact::Known(clean(it, WORK));
+        Self {
+            ids: ids.clone(),
+            tool: tool.to_owned(),
+            language: "none",
+            tier: Tier::Safe,
+            signals: Vec::new(),
+            backend: None,
+            network: NetworkMode::None,
+            segments: Vec::new(),
+            inner: Vec::new(),
+            veil: None,
+            hidden: None,
+            paths: paths.iter().map(path).collect(),
+            perhaps: Vec::new(),
+            trees: Vec::new(),
+            hosts: Vec::new(),
+            any_host: false,
+            secrets: Vec::new(),
+            env: Vec::new(),
+            workspace: String::new(),
+            lifetime: "none",
+            writes: "none",
+        }
+    }
+
+    pub(crate) fn hosts_text(&self) -> Vec<String> {
+        let any = self.any_host.then(|| "*".to_owned());
+        let listed = self.hosts.iter().map(|it| it.text().to_owned());
+        listed.chain(any).collect()
+    }
+
+    /// The segment in which a signal lies, by its place.
+    pub(crate) fn segment_at(&self, at: &str) -> Option<&Segment> {
+        let mut numbers = at.split(|it: char| !it.is_ascii_digit());
+        let line: u32 = numbers.next()?.parse().ok()?;
+        let column: u32 = numbers.next()?.parse().ok()?;
+        self.segments
+            .iter()
+            .filter(|it| it.at <= (line, column))
+            .max_by_key(|it| it.at)
+    }
+}
+
+fn segment(command: &Command, cwd: &str) -> Segment {
+    let value = |word: &Word| match word {
+        Word::Known(text) if text.len() <= WORD_BYTES_MAX => Value::Known(text.clone()),
+        Word::Known(_) | Word::Unknown(_) => Value::Unknown,
+    };
+    let first = match command.words.first().map(value) {
+        Some(Value::Known(name)) => Value::Known(program(&name, cwd)),
+        Some(Value::Unknown) | None => Value::Unknown,
+    };
+    Segment {
+        program: first,
+        args: command.words.iter().skip(1).map(value).collect(),
+        through: command.through.clone(),
+        touches_files: !command.redirects.iter().all(|it| it.is_harmless()),
+        source: command.source.clone(),
+        at: (command.at.line, command.at.column),
+    }
+}
+
+fn veil(reading: &Reading, segments: &[Segment], env: &[String]) -> Option<Veil> {
+    if let Some(blind) = reading.blind.first() {
+        return Some(Veil {
+            why: said(blind.why),
+            source: blind.source.clone(),
+        });
+    }
+    let veiled = |why, source: &str| {
+        Some(Veil {
+            why,
+            source: source.to_owned(),
+        })
+    };
+    // A call's own variables change what a name means as well as a script's.
+    let changes = |key: &&String| {
+        key.starts_with("LD_")
+            || key.starts_with("GIT_")
+            || matches!(
+                key.as_str(),
+                "PATH"
+                    | "BASH_ENV"
+                    | "ENV"
+                    | "IFS"
+                    | "PYTHONPATH"
+                    | "PYTHONSTARTUP"
+                    | "NODE_OPTIONS"
+            )
+    };
+    if let Some(key) = env.iter().find(changes) {
+        return veiled("a variable of the call changes what a name means", key);
+    }
+    if let Some(it) = segments.iter().find(|it| it.touches_files) {
+        return veiled("the shell opens a file", &it.source);
+    }
+    let unknown = |it: &&Segment| it.args.contains(&Value::Unknown) || it.program == Value::Unknown;
+    if let Some(it) = segments.iter().find(unknown) {
+        return veiled("only the shell knows the value of a word", &it.source);
+    }
+    let moves =
+        |it: &&Segment| matches!(&it.program, Value::Known(name) if MOVES.contains(&name.as_str()));
+    match segments.iter().find(moves) {
+        Some(it) if segments.len() > 1 => veiled("the directory changes on the way", &it.source),
+        Some(_) | None => None,
+    }
+}
+
+fn hidden(reading: &Reading, env: &[EnvVar]) -> Option<Veil> {
+    if let Some(blind) = reading.blind.iter().find(|it| it.hides) {
+        return Some(Veil {
+            why: said(blind.why),
+            source: blind.source.clone(),
+        });
+    }
+    let keys = env.iter().map(|it| it.key.to_string());
+    let key = keys.into_iter().find(|it| changes_meaning(it))?;
+    Some(Veil {
+        why: "a variable of the call changes what a name means",
+        source: key,
+    })
+}
+
+fn said(why: Unclear) -> &'static str {
+    match why {
+        Unclear::Syntax => "it cannot be read",
+        Unclear::Substitution => "a command's output becomes part of it",
+        Unclear::Evaluation => "it evaluates what is not written in it",
+        Unclear::Name => "the name of a program is not known",
+        Unclear::Interpreter => "it holds a program in another language",
+        Unclear::Definition => "it gives names a new meaning",
+        Unclear::Environment => "it changes a variable that changes what a name means",
+        Unclear::TooLarge => "it is too large to be read",
+        // A later kind of blindness is blindness.
+        #[allow(unreachable_patterns)]
+        _ => "a part of it cannot be told in advance",
+    }
+}
+
+pub(crate) fn language(program: &Program) -> &'static str {
+    match program {
+        Program::Argv { .. } => "argv",
+        Program::Shell { .. } => "shell",
+        Program::Python { .. } => "python",
+        Program::Javascript { .. } => "javascript",
+    }
+}
+
+/// A directory of the caller's own is `adopted`: rules do not see host paths.
+pub(crate) fn workspace(workspace: &WorkspaceRef) -> String {
+    match workspace {
+        WorkspaceRef::Adopted(_) => "adopted".to_owned(),
+        WorkspaceRef::Project(id) => id.to_string(),
+        WorkspaceRef::Scratch => "scratch".to_owned(),
+    }
+}
+
+fn lifetime(placement: &Placement) -> &'static str {
+    match placement {
+        Placement::Fresh => Lifetime::Exec.as_str(),
+        Placement::Scope(lifetime) => lifetime.as_str(),
+        Placement::Named(_) => "named",
+    }
+}

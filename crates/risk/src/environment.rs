@@ -1,0 +1,128 @@
+//! Variables that change what a name means, or what a program does when it starts.
+
+const NAMES: &[&str] = &[
+    "PATH",
+    "IFS",
+    "ENV",
+    "BASH_ENV",
+    "BASHOPTS",
+    "SHELLOPTS",
+    "BASH_XTRACEFD",
+    "PROMPT_COMMAND",
+    "PS0",
+    "PS1",
+    "PS2",
+    "PS3",
+    "PS4",
+    "SHELL",
+    "CDPATH",
+    "FPATH",
+    "ZDOTDIR",
+    "INPUTRC",
+    "HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "EDITOR",
+    "VISUAL",
+    "PAGER",
+    "MANPAGER",
+    "BROWSER",
+    "LESS",
+    "LESSOPEN",
+    "LESSCLOSE",
+    "SSH_ASKPASS",
+    "GCONV_PATH",
+    "GLIBC_TUNABLES",
+    "MAKEFLAGS",
+    "MAKEFILES",
+    "RUSTC",
+    "RUSTC_WRAPPER",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "RUBYOPT",
+    "RUBYLIB",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "JAVA_TOOL_OPTIONS",
+    "_JAVA_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "CLASSPATH",
+    "PHPRC",
+    "PHP_INI_SCAN_DIR",
+    "TCLLIBPATH",
+    "TAR_OPTIONS",
+    "GREP_OPTIONS",
+    "OPENSSL_CONF",
+    "OPENSSL_MODULES",
+    "OPENSSL_ENGINES",
+    "KUBECONFIG",
+    "DOCKER_HOST",
+    "TERMINFO",
+    "TERM_PROGRAM",
+    "RIPGREP_CONFIG_PATH",
+    "VIMINIT",
+    "EXINIT",
+    "MYVIMRC",
+    "HISTFILE",
+    "TZDIR",
+    "LOCPATH",
+    "NLSPATH",
+    "RSYNC_RSH",
+    "CVS_RSH",
+    "CC",
+    "CXX",
+    "LD",
+];
+
+/// They begin like others, but name no program, file or place.
+const PLAIN: &[&str] = &[
+    "PYTHONUNBUFFERED",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONIOENCODING",
+    "PYTHONUTF8",
+    "PYTHONHASHSEED",
+    "GIT_AUTHOR_NAME",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_AUTHOR_DATE",
+    "GIT_COMMITTER_NAME",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_COMMITTER_DATE",
+    "GIT_TERMINAL_PROMPT",
+];
+
+const PREFIXES: &[&str] = &[
+    "LD_",
+    "DYLD_",
+    "BASH_FUNC_",
+    "PYTHON",
+    "PERL",
+    "GIT_",
+    "CARGO_",
+    "NPM_CONFIG_",
+    "npm_config_",
+    "PIP_",
+    "UV_",
+    "LUA_",
+    "GEM_",
+    "BUNDLE_",
+    "COR_",
+    "DOTNET_",
+];
+
+/// Whether a variable changes what a name means, or what a program does when it starts.
+pub fn changes_meaning(name: &str) -> bool {
+    let changes = NAMES.contains(&name) || PREFIXES.iter().any(|it| name.starts_with(it));
+    changes && !PLAIN.contains(&name)
+}
+
+/// The name in `NAME=value`, `NAME+=value` and `NAME[…]=value`.
+pub(crate) fn assigned(word: &str) -> Option<&str> {
+    let (left, _) = word.split_once('=')?;
+    let left = left.strip_suffix('+').unwrap_or(left);
+    let name = left.split('[').next()?;
+    let first = name.chars().next()?;
+    let valid = (first == '_' || first.is_ascii_alphabetic())
+        && name
+            .bytes()
+            .all(|it| it == b'_' || it.is_ascii_alphanumeric());
+    valid.then_some(name)
+}

@@ -1,0 +1,187 @@
+//! The API for this process itself: the same router without a listener. Whoever speaks another
+//! protocol with agents asks here as the agent that it speaks for, and may do what that one may.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::request::Parts;
+use axum::response::Response;
+use glovebox_engine::Dispatcher;
+use glovebox_model::{Code, Result, Role, Scope, SpaceId, TokenName};
+use tower::ServiceExt;
+
+use crate::app::App;
+use crate::auth::{Authenticator, Caller, Identity, TokenKey, at_host, person_at, unauthenticated};
+use crate::doors::Hosts;
+use crate::failure::{Answer, Failure};
+use crate::metrics::Metrics;
+use crate::options::{Options, Times};
+use crate::{routes, server};
+
+/// All that a person at a host is asked through.
+fn is_an_answer(path: &str) -> bool {
+    path.starts_with("/v1/approvals/")
+}
+
+/// An agent whose host started this process. It is in the space `local`, with all that an agent may
+/// do and nothing else: it answers no approval.
+#[derive(Debug, Clone)]
+pub struct LocalAgent {
+    /// What it is called in records; also its `agent_id`, as long as it names no other.
+    pub name: TokenName,
+    /// For whom it acts.
+    pub user_id: Option<String>,
+}
+
+/// Sends requests to the API from within. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Inside {
+    app: App,
+    router: Router,
+    /// Who asks when no request of the network stands behind it.
+    agent: Option<Who>,
+}
+
+/// A caller that was made sure of.
+#[derive(Debug, Clone)]
+pub struct Who {
+    caller: Caller,
+    since: Instant,
+}
+
+impl Inside {
+    /// Without any listener. `keys` is the directory of `token.key`. What the dispatcher has to lend
+    /// is lent to this agent, and to nobody else.
+    pub fn open(dispatcher: Arc<Dispatcher>, keys: &Path, agent: LocalAgent) -> Result<Self> {
+        let key = TokenKey::load_or_create(keys)?;
+        let lent = dispatcher.lent_project();
+        let agent = at_host(&key, agent.name, agent.user_id, lent);
+        let metrics = Arc::new(Metrics::new());
+        server::count_ends(&dispatcher, &metrics);
+        // Whoever started this process sits before the agent that it was started for.
+        let elicits = dispatcher.elicitation().unwrap_or(true);
+        let app = App::new(
+            dispatcher,
+            Authenticator::new(key, Options::BAD_TOKENS),
+            Hosts::new(None, &[], false),
+            metrics,
+            Times::default(),
+            elicits,
+        );
+        Ok(Self {
+            agent: Some(Who::new(agent)),
+            ..Self::beside(app)
+        })
+    }
+
+    /// In a server, for callers of its own that came by the network.
+    pub(crate) fn beside(app: App) -> Self {
+        Self {
+            router: routes::inside(app.clone()),
+            app,
+            agent: None,
+        }
+    }
+
+    /// Who sent a request of the network, by what was found out about it on its way in; without
+    /// one, the agent whose host started this process. `None`: nobody who may ask for anything.
+    pub fn caller(&self, parts: Option<&Parts>) -> Option<Who> {
+        match parts {
+            None => self.agent.clone(),
+            Some(parts) => match parts.extensions.get::<Identity>() {
+                Some(Identity(Ok(caller))) => Some(Who::new(caller.clone())),
+                Some(Identity(Err(_))) | None => None,
+            },
+        }
+    }
+
+    /// The person who is shown what this caller asks. They answer its approvals, and do nothing
+    /// else.
+    pub fn person(&self, who: &Who) -> Who {
+        let caller = match who.caller.asker() {
+            None => person_at(self.app.auth().key(), &who.caller),
+            Some(_) => who.caller.clone(),
+        };
+        Who {
+            caller,
+            since: who.since,
+        }
+    }
+
+    /// Whether what a person answers at an agent's host counts.
+    pub fn elicits(&self) -> bool {
+        self.app.elicits()
+    }
+
+    /// What states are sealed with that callers bring back: the same at every server with this key.
+    pub(crate) fn state_key(&self) -> [u8; 32] {
+        self.app.auth().key().derive("mcp request state", &[])
+    }
+
+    pub fn dispatcher(&self) -> &Arc<Dispatcher> {
+        self.app.dispatcher()
+    }
+
+    /// The answer is what the network would get: its body may be a stream, and whoever drops it is a
+    /// client that went away. Headers that say who asks are not looked at.
+    pub async fn send(&self, who: &Who, mut request: Request<Body>) -> Response<Body> {
+        let path = request.uri().path().to_owned();
+        let checked = self.may_send(who, &path).await;
+        let known = Identity(checked.map(|()| who.caller.clone()));
+        request.extensions_mut().insert(known);
+        match self.router.clone().oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+
+    async fn may_send(&self, who: &Who, path: &str) -> Answer<()> {
+        if who.caller.asker().is_some() && !is_an_answer(path) {
+            return Err(Failure::new(
+                Code::Forbidden,
+                "a person at an agent's host answers what it asks, and nothing else",
+            ));
+        }
+        // A call may last longer than its token.
+        let recent = who.since.elapsed() < self.app.times().recheck;
+        match recent || self.app.auth().is_still_good(&self.app, &who.caller).await {
+            true => Ok(()),
+            false => Err(unauthenticated()),
+        }
+    }
+}
+
+impl Who {
+    fn new(caller: Caller) -> Self {
+        Self {
+            caller,
+            since: Instant::now(),
+        }
+    }
+
+    /// The same for every request of one caller, and never another's.
+    pub fn id(&self) -> &str {
+        self.caller.token().token_id.as_str()
+    }
+
+    /// What it is called in records.
+    pub fn name(&self) -> String {
+        self.caller.name()
+    }
+
+    pub fn space(&self) -> &SpaceId {
+        self.caller.space()
+    }
+
+    pub fn role(&self) -> Role {
+        self.caller.token().role
+    }
+
+    pub fn may(&self, scope: Scope) -> bool {
+        self.caller.token().may(scope)
+    }
+}

@@ -1,0 +1,45 @@
+//! Going back to a verified snapshot.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use super::Path;
+use super::errand::Errand;
+use super::snapshots::{Before, known};
+use crate::app::App;
+use crate::auth::WritesFiles;
+use crate::body::{Json, Query};
+use crate::failure::Answer;
+use crate::wire::RollbackRequest;
+use crate::wire::answer::RolledBackWorkspace;
+
+/// Roll a workspace back
+///
+/// To the newest snapshot that was verified, or to the one that is named, which has to be. What
+/// stands there now is kept as a snapshot first: `before`. While execs of the workspace run it is a
+/// 409, and so is a snapshot that is not verified.
+#[utoipa::path(
+    post, path = "/v1/workspaces/{project}/rollback", operation_id = "roll_back_workspace", tag = "snapshots",
+    params(("project" = String, Path, description = "The project's id."), Before),
+    request_body = RollbackRequest,
+    responses((status = 200, description = "It is as it was then.", body = RolledBackWorkspace)),
+)]
+pub(super) async fn roll_back(
+    State(app): State<App>,
+    WritesFiles(caller): WritesFiles,
+    Path(name): Path<String>,
+    Query(before): Query<Before>,
+    Json { value, mutation }: Json<RollbackRequest>,
+) -> Answer<Response> {
+    let errand = Errand::new(app, caller, &name)?;
+    let done = errand.overhaul(&mutation, "rollback", StatusCode::OK, move |it, watch| {
+        let to = value.snapshot_id.as_ref();
+        let done = match to {
+            Some(_) => it.rollback(to, before.present(), watch).map_err(known)?,
+            None => it.rollback(to, before.present(), watch)?,
+        };
+        Ok(RolledBackWorkspace::from(done))
+    });
+    done.await
+}

@@ -1,0 +1,310 @@
+//! Kinds of actions that people allowed in a conversation. A grant is made by an answer and by
+//! nothing else, can be seen, and can be revoked.
+
+use glovebox_model::{Approval, Code, Error, Grant, GrantId, Result, SpaceId, Stage};
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::administration::{Actor, administered_about};
+use crate::approval_rows::{entry, shown};
+use crate::approvals::{NewGrant, after_cursor};
+use crate::failure::{Doing, at, internal, tampered};
+use crate::hex;
+use crate::ledger::chain::Chains;
+use crate::ledger::encoding::{canonical, sha256};
+use crate::page::{Page, page_size, sql_limit};
+use crate::sql::{Row, Session, SqlResult, Value, values};
+use crate::store::Store;
+
+/// More than anybody grants by hand; what is beyond is asked again.
+const IN_FORCE_MOST: i64 = 1000;
+
+/// Written so that the index is chosen which has the order, not the one of kinds.
+const NOT_REVOKED: &str = "coalesce(revoked_at, 0) = 0";
+
+const COLUMNS: &str = "grant_id, record, used, revoked_at";
+
+/// Which grants to list.
+#[derive(Debug, Clone, Default)]
+pub struct GrantFilter {
+    pub space: Option<SpaceId>,
+    /// Wants a space.
+    pub conversation_id: Option<String>,
+    pub include_revoked: bool,
+    /// At most so many; 0 means the default of 50, and nobody gets more than 1000.
+    pub limit: usize,
+    /// `next` of the page before.
+    pub cursor: Option<String>,
+}
+
+impl GrantFilter {
+    pub(crate) fn query(&self, session: &Session) -> Result<(String, Vec<Value<'_>>)> {
+        let mut values: Vec<Value<'_>> = vec![sql_limit(self.limit).into()];
+        let mut conditions = Vec::new();
+        if let Some(space) = &self.space {
+            values.push(space.as_str().into());
+            conditions.push(format!("space_id = ?{}", values.len()));
+        }
+        if let Some(conversation) = &self.conversation_id {
+            if self.space.is_none() {
+                return Err(Error::new(
+                    Code::InvalidArgument,
+                    Stage::Parse,
+                    "a conversation is known only in its space",
+                )
+                .hint("name the space too"));
+            }
+            values.push(session.indexed(conversation).into());
+            conditions.push(format!("conversation_id = ?{}", values.len()));
+        }
+        if !self.include_revoked {
+            conditions.push(NOT_REVOKED.to_owned());
+        }
+        after_cursor(
+            "grant_id",
+            self.cursor.as_deref(),
+            &mut values,
+            &mut conditions,
+        )?;
+        let filter = match conditions.is_empty() {
+            true => String::new(),
+            false => format!("WHERE {}", conditions.join(" AND ")),
+        };
+        let sql = format!(
+            "SELECT {COLUMNS}, created_at FROM grants {filter}
+             ORDER BY created_at DESC, grant_id DESC LIMIT ?1"
+        );
+        Ok((sql, values))
+    }
+}
+
+struct GrantRow {
+    grant_id: String,
+    record: String,
+    used: i64,
+    revoked_at: Option<i64>,
+}
+
+fn read_row(row: &Row<'_>) -> SqlResult<GrantRow> {
+    Ok(GrantRow {
+        grant_id: row.get(0)?,
+        record: row.get(1)?,
+        used: row.get(2)?,
+        revoked_at: row.get(3)?,
+    })
+}
+
+impl GrantRow {
+    fn into_grant(self) -> Result<Grant> {
+        let unreadable = || tampered(format!("the grant `{}` cannot be read", self.grant_id));
+        let mut grant: Grant =
+            serde_json::from_str(&self.record).map_err(|error| unreadable().caused_by(error))?;
+        // Whichever says that it was revoked is believed.
+        if grant.revoked_at.is_none()
+            && let Some(at) = self.revoked_at
+        {
+            let at = Timestamp::from_microsecond(at).map_err(|_| unreadable())?;
+            grant.revoked_at = Some(at);
+        }
+        grant.used = self.used.unsigned_abs();
+        Ok(grant)
+    }
+}
+
+fn find(session: &Session, id: &GrantId) -> Result<Option<Grant>> {
+    session
+        .row(
+            &format!("SELECT {COLUMNS} FROM grants WHERE grant_id = ?1"),
+            values![id.as_str()],
+            read_row,
+        )
+        .doing("read the grant")?
+        .map(GrantRow::into_grant)
+        .transpose()
+}
+
+fn written(grant: &Grant) -> Result<String> {
+    serde_json::to_string(grant)
+        .map_err(|error| internal("the grant cannot be written").caused_by(error))
+}
+
+/// With the answer that makes it.
+pub(crate) fn insert(
+    chains: &mut Chains<'_>,
+    approval: &Approval,
+    by: &str,
+    new: NewGrant,
+) -> Result<()> {
+    let session = chains.session();
+    let Some(conversation) = approval.ids.conversation_id.clone() else {
+        return Err(internal("a grant belongs to no conversation"));
+    };
+    let indexed = session.indexed(&conversation).into_owned();
+    // By its digest: a kind may be longer than an index takes, and is only compared.
+    let kind = kind_digest(&new.kind);
+    let there = session
+        .exists(
+            "SELECT EXISTS (SELECT 1 FROM grants WHERE space_id = ?1 AND conversation_id = ?2
+             AND kind = ?3 AND revoked_at IS NULL)",
+            values![approval.space_id.as_str(), &indexed, &kind],
+        )
+        .doing("look for the grant")?;
+    if there {
+        return Ok(());
+    }
+    let grant = Grant {
+        id: new.id,
+        space_id: approval.space_id.clone(),
+        conversation_id: conversation,
+        kind: new.kind,
+        shown: new.shown,
+        approval_id: approval.id.clone(),
+        granted_by: by.to_owned(),
+        created_at: chains.now(),
+        revoked_at: None,
+        revoked_by: None,
+        used: 0,
+    };
+    session
+        .execute(
+            "INSERT INTO grants (grant_id, space_id, conversation_id, kind, created_at, revoked_at,
+                 used, record)
+             VALUES (?1, ?2, ?3, ?4, ?5, NULL, 0, ?6)",
+            values![
+                grant.id.as_str(),
+                grant.space_id.as_str(),
+                &indexed,
+                &kind,
+                grant.created_at.as_microsecond(),
+                written(&grant)?
+            ],
+        )
+        .doing("write the grant")?;
+    let details = json!({ "grant_id": grant.id, "kind_sha256": kind });
+    chains.append(entry(approval, "grant.made", Some(by), details)?)?;
+    Ok(())
+}
+
+fn kind_digest(kind: &str) -> String {
+    hex::encode(&sha256(kind.as_bytes()))
+}
+
+fn not_found(id: &GrantId) -> Error {
+    Error::new(
+        Code::NotFound,
+        Stage::Parse,
+        format!("there is no grant `{id}`"),
+    )
+    .hint("list them: `glovebox approval grants`")
+}
+
+impl Store {
+    /// Another space's is not found, unless no space is named.
+    pub fn grant(&self, space: Option<&SpaceId>, id: &GrantId) -> Result<Grant> {
+        let found = self.read(|session| find(session, id))?;
+        found
+            .filter(|it| space.is_none_or(|space| it.space_id == *space))
+            .ok_or_else(|| not_found(id))
+    }
+
+    /// Newest first.
+    pub fn grants(&self, filter: &GrantFilter) -> Result<Page<Grant>> {
+        self.read(|session| {
+            let (sql, values) = filter.query(session)?;
+            let rows = session
+                .rows(&sql, &values, |row| {
+                    Ok((read_row(row)?, row.get::<i64>(4)?))
+                })
+                .doing("list the grants")?;
+            let cursor = |(row, at): &(GrantRow, i64)| format!("{at}.{}", row.grant_id);
+            Page::cut(rows, page_size(filter.limit), cursor).try_map(|(row, _)| row.into_grant())
+        })
+    }
+
+    /// Those that are in force in a conversation, newest first.
+    pub fn grants_for(&self, space: &SpaceId, conversation: &str) -> Result<Vec<Grant>> {
+        let rows = self.ask("look for grants", |session| {
+            let conversation = session.indexed(conversation);
+            session.rows(
+                &format!(
+                    "SELECT {COLUMNS} FROM grants
+                     WHERE space_id = ?1 AND conversation_id = ?2 AND {NOT_REVOKED}
+                     ORDER BY created_at DESC, grant_id DESC LIMIT ?3"
+                ),
+                values![space.as_str(), conversation, IN_FORCE_MOST],
+                read_row,
+            )
+        })?;
+        let grants = rows.into_iter().map(GrantRow::into_grant);
+        grants
+            .filter(|it| !matches!(it, Ok(grant) if grant.revoked_at.is_some()))
+            .collect()
+    }
+
+    /// Counts a use. A conflict when it was revoked meanwhile: then people must be asked.
+    pub fn use_grant(&self, id: &GrantId) -> Result<Grant> {
+        let id = id.clone();
+        self.write(move |chains| {
+            let session = chains.session();
+            let mut grant = find(session, &id)?.ok_or_else(|| not_found(&id))?;
+            if grant.revoked_at.is_some() {
+                let by = match &grant.revoked_by {
+                    Some(by) => format!(" by `{}`", shown(by)),
+                    None => String::new(),
+                };
+                return Err(Error::new(
+                    Code::Conflict,
+                    Stage::Obtain,
+                    format!("the grant `{id}` was revoked{by}"),
+                )
+                .hint("try again to be asked"));
+            }
+            session
+                .execute(
+                    "UPDATE grants SET used = used + 1 WHERE grant_id = ?1",
+                    values![id.as_str()],
+                )
+                .doing("count the use of the grant")?;
+            grant.used += 1;
+            Ok(grant)
+        })
+        .map_err(at(Stage::Obtain))
+    }
+
+    /// From now on people are asked again. Revoking it again changes nothing; another space's is
+    /// not found, unless no space is named.
+    pub fn revoke_grant(&self, space: Option<&SpaceId>, id: &GrantId, by: &Actor) -> Result<Grant> {
+        let (space, id, by) = (space.cloned(), id.clone(), by.clone());
+        self.write(move |chains| {
+            let session = chains.session();
+            let mut grant = find(session, &id)?
+                .filter(|it| space.as_ref().is_none_or(|space| it.space_id == *space))
+                .ok_or_else(|| not_found(&id))?;
+            if grant.revoked_at.is_some() {
+                return Ok(grant);
+            }
+            grant.revoked_at = Some(chains.now());
+            grant.revoked_by = Some(by.name.clone());
+            session
+                .execute(
+                    "UPDATE grants SET revoked_at = ?2, record = ?3 WHERE grant_id = ?1",
+                    values![id.as_str(), chains.now().as_microsecond(), written(&grant)?],
+                )
+                .doing("revoke the grant")?;
+            let details = json!({
+                "grant_id": grant.id,
+                "approval_id": grant.approval_id,
+                "kind_sha256": kind_digest(&grant.kind),
+                "used": grant.used,
+            });
+            let tags = vec![format!("approval:{}", grant.approval_id)];
+            let event = "grant.revoked";
+            let mut draft =
+                administered_about(&grant.space_id, event, Some(&by), None, tags, details)?;
+            draft.ids = canonical(&json!({ "conversation_id": grant.conversation_id }));
+            chains.append(draft)?;
+            Ok(grant)
+        })
+        .map_err(at(Stage::Obtain))
+    }
+}

@@ -1,0 +1,121 @@
+//! What the host shows of our own processes while a secret is in use: not the secret.
+
+use std::fs;
+use std::process::Command;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+use support::{Caller, Gate, Start, Trial, wait_until};
+
+use crate::canary::{grant, order};
+use crate::ground::Ground;
+
+/// Of this test alone: it looks at everything that runs.
+const VALUE: &str = "prcs-8Zq1xWv7Tn4Lk2Rd";
+
+/// Processes whose environment or arguments have it: their names, and whether they are in a sandbox.
+fn showing() -> Vec<(String, bool)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let path = entry.path();
+        let shown = ["environ", "cmdline"].map(|it| fs::read(path.join(it)).unwrap_or_default());
+        let has = |bytes: &Vec<u8>| {
+            bytes
+                .windows(VALUE.len())
+                .any(|part| part == VALUE.as_bytes())
+        };
+        if !shown.iter().any(has) {
+            continue;
+        }
+        let status = fs::read_to_string(path.join("status")).unwrap_or_default();
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.unwrap_or_default().trim().to_owned()
+        };
+        // Everybody but the first of it: that one is ours.
+        let inside = field("NSpid:").split_whitespace().count() > 1
+            && field("NSpid:").split_whitespace().last() != Some("1");
+        found.push((field("Name:"), inside));
+    }
+    found
+}
+
+#[test]
+fn no_process_of_ours_shows_a_secret() {
+    let ground = Ground::new(Caller::Root, "", "").unwrap();
+    let server = Start::default()
+        .outside("GLOVEBOX_CONFIG", ground.config.to_string_lossy())
+        .on(&ground.trial);
+    let client = server.client();
+    let secret = json!({
+        "value_base64": STANDARD.encode(VALUE),
+        "hosts": [ground.fill("ok.test:TLS")],
+        "deliveries": ["file", "descriptor", "broker", "env"],
+    });
+    let set = client.send("PUT", "/v1/secrets/canary", Some(&secret));
+    assert_eq!(set.status, 200, "{}", set.text());
+    grant(&client);
+    for (delivery, name) in [
+        ("file", "one"),
+        ("descriptor", "two"),
+        ("broker", "three"),
+        ("env", "four"),
+    ] {
+        let gate = Gate::new(&ground.trial, name);
+        let script = format!("touch here-{name}; {}", gate.wait());
+        let exec = client.begin(&order(&["/bin/sh", "-c", &script], delivery));
+        let is_there = || gate.file(&format!("here-{name}")).is_some();
+        assert!(wait_until(std::time::Duration::from_secs(60), is_there));
+        let shown = showing();
+        match delivery {
+            // There it is the program's own, and nobody else's.
+            "env" => {
+                assert!(!shown.is_empty(), "nobody looked");
+                assert!(shown.iter().all(|(_, inside)| *inside), "{shown:?}");
+            }
+            _ => assert_eq!(shown, [], "{delivery}"),
+        }
+        gate.open();
+        let record = client.ended(&exec);
+        assert_eq!(record["status"], "succeeded", "{record}");
+    }
+    assert_eq!(server.stop(), 0);
+    ground.end();
+}
+
+/// The soft limit and the most that it may be raised to.
+fn core_limits(pid: u32) -> (String, String) {
+    let text = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Max core file size"));
+    let mut words = line.unwrap().split_whitespace().map(str::to_owned);
+    (words.next().unwrap(), words.next().unwrap())
+}
+
+#[test]
+fn no_core_is_written() {
+    let trial = Trial::new(Caller::Root).unwrap();
+    let script = "ulimit -Sc; ulimit -Hc; ulimit -c unlimited 2>/dev/null && echo raised; true";
+    // Whoever starts it may have allowed cores.
+    let outcome = trial
+        .run(["/bin/sh", "-c", script])
+        .through(["prlimit", "--core=unlimited:unlimited"])
+        .json();
+    outcome.expect("succeeded", 0, None);
+    assert_eq!(outcome.text("stdout"), "0\n0\n");
+    let server = Start::default().on(&trial);
+    assert_eq!(core_limits(server.pid()).0, "0");
+    let below = Command::new("pgrep")
+        .args(["-P", &server.pid().to_string()])
+        .output()
+        .unwrap();
+    let below = String::from_utf8(below.stdout).unwrap();
+    assert!(!below.is_empty(), "it started nobody");
+    for pid in below.lines() {
+        assert_eq!(core_limits(pid.parse().unwrap()).0, "0", "{pid}");
+    }
+    assert_eq!(server.stop(), 0);
+    trial.end();
+}

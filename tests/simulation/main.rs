@@ -1,0 +1,14 @@
+//! Whether a simulation tells the truth: what it says of a program is what the program does.
+
+mod census;
+mod corpus;
+mod escape;
+mod ground;
+mod network;
+mod quiet;
+mod rerun;
+mod settle;
+mod story;
+mod town;
+mod traced;
+mod truth;

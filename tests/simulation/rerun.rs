@@ -1,0 +1,120 @@
+//! `apply --rerun`: done for real, and held to what the simulation showed.
+
+use support::Caller;
+
+use crate::census::assert_untouched;
+use crate::ground::HELD;
+use crate::town::{Town, told};
+
+fn sends_what_was_shown(caller: Caller, requests: &str) {
+    let Some(mut town) = Town::new(caller, "") else {
+        return;
+    };
+    let line = format!("set -e; {requests}; echo done > done");
+    let simulated = town.simulate(&line);
+    simulated.expect("succeeded", 0);
+    assert_eq!(town.log(), []);
+    let shown = told(&town.ground.effects(simulated.id()));
+    let rerun = town.ground.rerun(simulated.id());
+    rerun.expect("succeeded", 0);
+    assert_eq!(rerun.record["verdict"], "keep", "{:#}", rerun.record);
+    assert_eq!(town.log(), shown);
+    assert_eq!(
+        (town.ground.read("answer"), town.ground.read("done")),
+        ("ok".into(), "done\n".into())
+    );
+    assert_eq!(
+        rerun.record["preview"]["exec_id"],
+        simulated.id(),
+        "{:#}",
+        rerun.record
+    );
+    town.end();
+}
+
+#[test]
+fn a_rerun_sends_exactly_what_was_shown() {
+    let requests = "curl -fsS -d tea=3 http://shop.test:HTTP/orders > answer; \
+                    curl -fsS -T answer http://shop.test:HTTP/copies/1 > /dev/null";
+    sends_what_was_shown(Caller::Root, requests);
+    sends_what_was_shown(Caller::User, requests);
+}
+
+/// Of what was shown over TLS each request is read on its way out too.
+#[test]
+fn a_rerun_sends_exactly_what_was_shown_over_tls() {
+    let requests = "curl -fsS -d tea=3 https://shop.test:TLS/orders > answer; \
+                    curl -fsS -T answer https://shop.test:TLS/copies/1 > /dev/null";
+    sends_what_was_shown(Caller::Root, requests);
+}
+
+/// A program that knows whether it is watched, and does something else when it is not.
+fn strays(name: &str, shown: &str, done: &str, heard: usize) {
+    let mut town = Town::new(Caller::Root, "").unwrap();
+    let before = town.ground.census();
+    let line = format!(
+        "echo written > file; if [ -n \"$GLOVEBOX_SIMULATION\" ]; then {shown}; else {done}; fi; \
+         echo after > after; exit 0"
+    );
+    let simulated = town.simulate(&line);
+    simulated.expect("succeeded", 0);
+    let rerun = town.ground.rerun(simulated.id());
+    rerun.expect("held", HELD);
+    assert_eq!(
+        rerun.blocked_by(),
+        ["preview"],
+        "{name}: {:#}",
+        rerun.record
+    );
+    assert_eq!(town.log().len(), heard, "{name}: it left");
+    assert_untouched(&town.ground.census(), &before, name);
+    let why = rerun.record["gates"].to_string();
+    assert!(why.contains(".test:"), "{name}: {why}");
+    let refused = town.ground.apply(rerun.id());
+    assert_ne!(refused.code, 0, "{name}: {}", refused.stdout);
+    assert_untouched(&town.ground.census(), &before, name);
+    town.end();
+}
+
+#[test]
+fn a_rerun_that_asks_for_another_path_is_stopped_before() {
+    let get = |path: &str| format!("curl -s http://shop.test:HTTP/{path} -o /dev/null");
+    strays("path", &get("a"), &get("b"), 0);
+}
+
+#[test]
+fn a_rerun_that_sends_another_body_is_stopped_before() {
+    let post = |body: &str| format!("curl -s -d {body} http://shop.test:HTTP/a -o /dev/null");
+    strays("body", &post("tea"), &post("gin"), 0);
+}
+
+#[test]
+fn a_rerun_that_asks_another_host_is_stopped_before() {
+    let get = |host: &str| format!("curl -s http://{host}.test:HTTP/a -o /dev/null");
+    strays("host", &get("shop"), &get("other"), 0);
+}
+
+/// What policy refuses never leaves, so it is no reason to stop what was shown; what the program
+/// wrote is held all the same.
+#[test]
+fn a_rerun_that_asks_a_host_that_policy_refuses_is_held() {
+    let get = |host: &str| format!("curl -s http://{host}.test:HTTP/a -o /dev/null");
+    strays(
+        "after",
+        &get("shop"),
+        &format!("{}; {}", get("other"), get("shop")),
+        1,
+    );
+}
+
+#[test]
+fn a_rerun_that_asks_once_more_is_stopped_at_the_second() {
+    let get = "curl -s http://shop.test:HTTP/a -o /dev/null";
+    strays("again", get, &format!("{get}; {get}; {get}"), 1);
+}
+
+#[test]
+fn a_rerun_that_opens_another_connection_is_stopped_before() {
+    let raw = "python3 -c 'import socket; it = socket.create_connection((\"shop.test\", int(\":RAW\"[1:]))); it.sendall(b\"x\"); it.shutdown(1); it.recv(1)'";
+    strays("raw", "true", raw, 0);
+}
