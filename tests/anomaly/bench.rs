@@ -9,10 +9,11 @@ use glovebox_model::{Exec, ReceiptRef, SpaceId};
 use glovebox_store::{ExecFilter, Expectations, StateDir, Store, Verification};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
+use support::wait_until;
 use tempfile::TempDir;
 
 use crate::traces;
-use crate::wait::until;
+use crate::wait::{PATIENCE, until};
 
 pub(crate) struct Bench {
     dir: TempDir,
@@ -137,16 +138,29 @@ impl Bench {
         format!("glovebox-{:x}-{:x}-", facts.dev(), facts.ino())
     }
 
-    /// No process, control group or mount of this state directory, and nobody registered in it.
+    /// No process, control group or mount of this state directory, and nobody registered in it. A
+    /// process that was killed while it waits for the disk ends when the disk is done.
+    #[track_caller]
     pub(crate) fn assert_nothing_left(&self) {
+        let mut left = Vec::new();
+        let gone = wait_until(PATIENCE, || {
+            left = self.left();
+            left.is_empty()
+        });
+        assert!(gone, "left: {left:#?}");
+    }
+
+    fn left(&self) -> Vec<String> {
         let tag = self.tag();
-        assert_eq!(traces::groups(&tag), Vec::<PathBuf>::new(), "groups left");
-        let processes = traces::processes_in_groups(&tag);
-        assert!(processes.is_empty(), "processes left: {processes:?}");
-        let mounts = traces::mounts_below(self.path());
-        assert!(mounts.is_empty(), "mounts left: {mounts:?}");
-        let owners = traces::names_in(&self.state.join("owners"));
-        assert!(owners.is_empty(), "still registered: {owners:?}");
+        let groups = traces::groups(&tag).into_iter();
+        let processes = traces::processes_in_groups(&tag).into_iter();
+        let mounts = traces::mounts_below(self.path()).into_iter();
+        let owners = traces::names_in(&self.state.join("owners")).into_iter();
+        let mut left: Vec<String> = groups.map(|it| format!("group {it:?}")).collect();
+        left.extend(processes.map(|it| format!("process {it:?}")));
+        left.extend(mounts.map(|it| format!("mount {it}")));
+        left.extend(owners.map(|it| format!("registered {it}")));
+        left
     }
 }
 

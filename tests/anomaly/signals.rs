@@ -15,11 +15,9 @@ use crate::wait::{PATIENCE, Watched, until};
 const DEAF: &str = "trap '' TERM HUP INT QUIT; : > running\nwhile :; do sleep 1000; done";
 
 /// The grace is 5 s; anything near it was waited out.
-#[track_caller]
-fn assert_no_grace(since: Instant) {
-    let took = since.elapsed();
-    assert!(took < Duration::from_secs(4), "it took {took:?}");
-}
+const NO_GRACE: Duration = Duration::from_secs(4);
+/// A disk that is busy elsewhere takes as long as a grace now and then, and not each time.
+const ATTEMPTS: usize = 4;
 
 fn only_status(bench: &Bench) -> Status {
     let execs = bench.execs();
@@ -66,20 +64,24 @@ fn the_payload_is_asked_to_stop_and_may_tidy_up() {
 
 #[test]
 fn a_second_signal_ends_a_payload_that_is_deaf_to_the_first_at_once() {
-    let bench = Bench::new();
-    let script = "trap ': > asked' TERM; : > running\nwhile :; do sleep 0.01; done";
-    let running = bench.start(&[], script);
-    running.signal(Signal::INT);
-    // Two signals that are pending together are one.
-    until("the payload was asked to stop", || {
-        bench.mark("asked").exists()
+    let at_once = (0..ATTEMPTS).any(|_| {
+        let bench = Bench::new();
+        let script = "trap ': > asked' TERM; : > running\nwhile :; do sleep 0.01; done";
+        let running = bench.start(&[], script);
+        running.signal(Signal::INT);
+        // Two signals that are pending together are one.
+        until("the payload was asked to stop", || {
+            bench.mark("asked").exists()
+        });
+        let since = Instant::now();
+        running.signal(Signal::INT);
+        running.wait().assert_code(130);
+        let took = since.elapsed();
+        bench.assert_nothing_left();
+        assert_eq!(only_status(&bench), Status::Canceled);
+        took < NO_GRACE
     });
-    let since = Instant::now();
-    running.signal(Signal::INT);
-    running.wait().assert_code(130);
-    assert_no_grace(since);
-    bench.assert_nothing_left();
-    assert_eq!(only_status(&bench), Status::Canceled);
+    assert!(at_once, "it waits for the grace");
 }
 
 #[test]
@@ -106,25 +108,29 @@ fn a_signal_during_the_start_leaves_nothing() {
     let bench = Bench::new();
     bench.run(&[], &["true"]).assert_code(0);
     for delay_us in (0..60_000).step_by(2_500) {
-        let child = bench
-            .command(&[], &["sleep", "1000"])
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let running = Running::new(child);
-        let since = Instant::now();
-        while since.elapsed() < Duration::from_micros(delay_us) {
-            std::hint::spin_loop();
-        }
-        let since = Instant::now();
-        running.signal(Signal::INT);
-        let status = running.wait().output.status;
-        assert_no_grace(since);
-        let by_signal = status.signal() == Some(Signal::INT.as_raw());
-        assert!(
-            by_signal || status.code() == Some(130),
-            "after {delay_us} µs: {status:?}"
-        );
+        let at_once = (0..ATTEMPTS).any(|_| {
+            let child = bench
+                .command(&[], &["sleep", "1000"])
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            let running = Running::new(child);
+            let since = Instant::now();
+            while since.elapsed() < Duration::from_micros(delay_us) {
+                std::hint::spin_loop();
+            }
+            let since = Instant::now();
+            running.signal(Signal::INT);
+            let status = running.wait().output.status;
+            let took = since.elapsed();
+            let by_signal = status.signal() == Some(Signal::INT.as_raw());
+            assert!(
+                by_signal || status.code() == Some(130),
+                "after {delay_us} µs: {status:?}"
+            );
+            took < NO_GRACE
+        });
+        assert!(at_once, "after {delay_us} µs it waits for the grace");
     }
     // A process that was ended by the signal itself could not tidy up; its keeper or this start does.
     bench.run(&[], &["true"]).assert_code(0);

@@ -2,9 +2,13 @@
 //! column share one.
 
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::{Caller, Column, Docker, Server, Start, Trial, glovebox};
+use support::{Caller, Column, Docker, Server, Start, Trial, glovebox, wait_until};
+
+/// What anything here may need on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A kept sandbox of one case's own.
 struct Kept<'server> {
@@ -102,6 +106,18 @@ impl<'server> Kept<'server> {
     fn python(&self, code: &str) -> Said {
         self.exec(&[], &["/usr/bin/python3", "-c", code])
     }
+
+    /// Its row when it is idle again, which it is a moment after its exec was answered.
+    #[track_caller]
+    fn given_back(&self) -> Value {
+        let mut info = Value::Null;
+        let idle = wait_until(PATIENCE, || {
+            info = self.cli(["sandbox", "info", &self.name]).ok();
+            info["state"] == "idle"
+        });
+        assert!(idle, "{info}");
+        info
+    }
 }
 
 type Check = fn(&Kept<'_>);
@@ -154,9 +170,9 @@ fn an_exec(kept: &Kept<'_>) {
         (&json!("out\n"), &json!("err\n"))
     );
     assert_eq!(said.json["status"], "failed");
-    let info = kept.cli(["sandbox", "info", &kept.name]).ok();
+    let info = kept.given_back();
     assert_eq!(said.json["sandbox_id"], info["sandbox_id"]);
-    assert_eq!((&info["uses"], &info["state"]), (&json!(1), &json!("idle")));
+    assert_eq!(info["uses"], 1);
     assert_eq!(said.json["backend"], kept.column.backend());
     assert_eq!(kept.exec(&[], &["no-such-program"]).code, 127);
     assert_eq!(kept.exec(&[], &["/usr"]).code, 126);
@@ -306,8 +322,7 @@ fn turns(kept: &Kept<'_>) {
             scope.spawn(|| kept.sh(alone).ok());
         }
     });
-    let info = kept.cli(["sandbox", "info", &kept.name]).ok();
-    assert_eq!((&info["uses"], &info["state"]), (&json!(4), &json!("idle")));
+    assert_eq!(kept.given_back()["uses"], 4);
 }
 
 fn recreated(kept: &Kept<'_>) {
@@ -336,7 +351,7 @@ fn kill_pid_one_with(kept: &Kept<'_>) {
         let waiting =
             scope.spawn(|| kept.exec(&["--env", &format!("TAG={tag}")], &["sleep", "60"]));
         let mut first = None;
-        let found = support::wait_until(std::time::Duration::from_secs(30), || {
+        let found = wait_until(PATIENCE, || {
             first = support::processes_with(&tag)
                 .into_iter()
                 .find_map(parent_that_is_first);
@@ -379,7 +394,9 @@ fn removed(kept: &Kept<'_>) {
 /// A server that has an engine of containers, if there is one, and no pool.
 fn serve(trial: &Trial) -> Server {
     let config = trial.home().join("config.toml");
-    std::fs::write(&config, "[pool]\nenabled = false\n").expect("write the configuration");
+    // Four in turn take long where each waits for the disk.
+    let text = "[pool]\nenabled = false\n[sandbox]\nacquire_timeout = \"150s\"\n";
+    std::fs::write(&config, text).expect("write the configuration");
     let start = Start::default().with(["--config", &config.to_string_lossy()]);
     match Docker::shared() {
         Some(docker) => start.outside("DOCKER_HOST", docker.host()).on(trial),

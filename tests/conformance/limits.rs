@@ -28,6 +28,8 @@ pub const CASES: &[Case] = &[
     Case::new("a fork bomb ends with its exec", fork_bomb),
     Case::new("a file beyond the disk limit is not written", large_file),
     Case::new("many files beyond the disk limit end it", disk),
+    Case::new("so they do while others free as much", disk_of_others),
+    Case::new("files without a name are among them", disk_without_names),
     Case::new("processor time beyond its limit ends it", processor_time),
     Case::new("open files have their limit", open_files),
 ];
@@ -45,8 +47,13 @@ while True:
     open('beat', 'a').write('x')
     time.sleep(0.02)";
 
-/// The heart beats no more, also where processes cannot be seen from outside.
+/// What anything here may need on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The heart beats no more, also where processes cannot be seen from outside. It never stops by itself;
+/// one that was killed while it waits for the disk is seen until the disk is done.
 fn assert_dead(ground: &Ground) {
+    wait_until(PATIENCE, || processes_with(ground.trial.tag()).is_empty());
     let alive: Vec<String> = processes_with(ground.trial.tag())
         .into_iter()
         .map(|pid| {
@@ -66,13 +73,20 @@ fn assert_dead(ground: &Ground) {
 }
 
 fn time_out(ground: &Ground) {
-    let outcome = ground.python(STUBBORN).with(["--timeout", "1500ms"]).json();
-    outcome.expect("timed_out", 124, Some("wall"));
-    assert_eq!(outcome.record["timed_out"], true);
-    assert_dead(ground);
-    assert!(ground.trial.work().join("beat").exists(), "it never ran");
-    let ran = outcome.record["duration_ms"].as_u64().expect("a time");
-    assert!((1500..15_000).contains(&ran), "{ran} ms");
+    // One that could not even begin in its time gets more.
+    for limit in [1500, 30_000] {
+        let timeout = format!("{limit}ms");
+        let outcome = ground.python(STUBBORN).with(["--timeout", &timeout]).json();
+        outcome.expect("timed_out", 124, Some("wall"));
+        assert_eq!(outcome.record["timed_out"], true);
+        assert_dead(ground);
+        let ran = outcome.record["duration_ms"].as_u64().expect("a time");
+        assert!((limit..limit + 30_000).contains(&ran), "{ran} ms");
+        if ground.trial.work().join("beat").exists() {
+            return;
+        }
+    }
+    panic!("it never ran");
 }
 
 fn cancel(ground: &Ground) {
@@ -84,10 +98,7 @@ fn cancel(ground: &Ground) {
         list.filter(|it| it.file_name().to_string_lossy().starts_with("begun"))
             .count()
     };
-    assert!(
-        wait_until(Duration::from_secs(30), || begun() == 3),
-        "it did not begin"
-    );
+    assert!(wait_until(PATIENCE, || begun() == 3), "it did not begin");
     kill_process(Pid::from_child(&child), Signal::INT).expect("a signal");
     let since = Instant::now();
     let output = child.wait_with_output().expect("hear glovebox");
@@ -96,7 +107,7 @@ fn cancel(ground: &Ground) {
     assert_eq!(record["status"], "canceled", "{record}");
     assert_eq!(output.status.code(), Some(130));
     assert!(
-        since.elapsed() < Duration::from_secs(30),
+        since.elapsed() < Duration::from_secs(90),
         "{:?}",
         since.elapsed()
     );
@@ -111,7 +122,7 @@ if os.fork() > 0:
     os._exit(7)
 {STUBBORN}"
     );
-    let outcome = ground.python(&leave).with(["--timeout", "60s"]).json();
+    let outcome = ground.python(&leave).with(["--timeout", "120s"]).json();
     outcome.expect("failed", 7, None);
     assert_dead(ground);
 }
@@ -182,7 +193,8 @@ while True:
     };
     assert!(ends.contains(&outcome.status()), "{}", outcome.record);
     assert!(outcome.record["usage"]["max_pids"].as_u64() <= Some(200));
-    assert_eq!(processes_with(ground.trial.tag()), Vec::<u32>::new());
+    let alive = || processes_with(ground.trial.tag());
+    assert!(wait_until(PATIENCE, || alive().is_empty()), "{:?}", alive());
 }
 
 fn large_file(ground: &Ground) {
@@ -213,7 +225,48 @@ for number in range(64):
 time.sleep(60)";
     let outcome = ground
         .python(write)
-        .with(["--disk", "8M", "--timeout", "50s"])
+        .with(["--disk", "8M", "--timeout", "150s"])
+        .json();
+    outcome.expect("killed", 137, Some("disk"));
+}
+
+/// Whoever frees space on the same disk must not pay for this program.
+fn disk_of_others(ground: &Ground) {
+    let write = "import os, time
+open('ready', 'w').close()
+while not os.path.exists('go'): time.sleep(0.01)
+for number in range(64):
+    with open(f'f{number}', 'wb') as file: file.write(bytes(1 << 20))
+time.sleep(60)";
+    let work = ground.trial.work();
+    let ballast = ground.trial.home().join("ballast");
+    let file = std::fs::File::create(&ballast).expect("a file");
+    let flags = rustix::fs::FallocateFlags::empty();
+    rustix::fs::fallocate(file, flags, 0, 256 << 20).expect("space");
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let began = wait_until(PATIENCE, || work.join("ready").exists());
+            std::fs::remove_file(&ballast).expect("remove the ballast");
+            assert!(began, "the program did not begin");
+            std::fs::write(work.join("go"), "").expect("a sign");
+        });
+        ground
+            .python(write)
+            .with(["--disk", "8M", "--timeout", "150s"])
+            .json()
+    });
+    outcome.expect("killed", 137, Some("disk"));
+}
+
+fn disk_without_names(ground: &Ground) {
+    let write = "import os, time
+held = []
+for number in range(64):
+    file = open('f', 'wb', buffering=0); os.unlink('f'); file.write(bytes(1 << 20)); held.append(file)
+time.sleep(60)";
+    let outcome = ground
+        .python(write)
+        .with(["--disk", "8M", "--timeout", "150s"])
         .json();
     outcome.expect("killed", 137, Some("disk"));
 }
@@ -225,7 +278,7 @@ fn processor_time(ground: &Ground) {
         .json();
     outcome.expect("killed", 137, Some("cpu"));
     let used = outcome.record["usage"]["cpu_ms"].as_u64().expect("a time");
-    assert!((900..6000).contains(&used), "{used} ms");
+    assert!((900..10_000).contains(&used), "{used} ms");
 }
 
 fn open_files(ground: &Ground) {

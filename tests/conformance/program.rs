@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use support::Column;
@@ -56,13 +57,22 @@ pub const CASES: &[Case] = &[
     ),
 ];
 
+/// Many times as long as all of them take.
+const LONG: Duration = Duration::from_secs(120);
+
 fn exit_codes(ground: &Ground) {
     let telling = [0, 1, 2, 99, 124, 125, 126, 127, 128, 130, 137, 255];
-    let codes: Vec<i32> = match ground.column {
-        Column::Native => (0..=255).collect(),
-        Column::Runc | Column::Runsc => telling.to_vec(),
+    let others: Vec<i32> = match ground.column {
+        Column::Native => (0..=255).filter(|it| !telling.contains(it)).collect(),
+        // Containers take seconds each.
+        Column::Runc | Column::Runsc => Vec::new(),
     };
-    for code in codes {
+    let since = Instant::now();
+    for (number, code) in telling.into_iter().chain(others).enumerate() {
+        // On a disk that is busy elsewhere not all of them have the time.
+        if number >= telling.len() && since.elapsed() > LONG {
+            break;
+        }
         let outcome = ground.sh(&format!("exit {code}")).json();
         let status = if code == 0 { "succeeded" } else { "failed" };
         outcome.expect(status, code, None);

@@ -225,7 +225,7 @@ fn corpus(column: Column) {
     command.extend([python(), "bundle.py"].map(str::to_owned));
     // gVisor's own threads count, so its limit is no measure; the heavy ones are the native's.
     let limits: &[&str] = match column {
-        Column::Runsc => &["--pids", "2048", "--memory", "1G", "--timeout", "90s"],
+        Column::Runsc => &["--pids", "2048", "--memory", "1G", "--timeout", "180s"],
         Column::Native | Column::Runc => {
             command.push("--heavy".to_owned());
             &[
@@ -238,7 +238,7 @@ fn corpus(column: Column) {
                 "--open-files",
                 "1024",
                 "--timeout",
-                "90s",
+                "180s",
             ]
         }
     };

@@ -65,7 +65,7 @@ def look():
 held = offer()
 # The one channel that is meant to be there: the harness puts this file into both workspaces.
 open("offered", "w").close()
-deadline = time.monotonic() + 20
+deadline = time.monotonic() + 90
 while not os.path.exists("go") and time.monotonic() < deadline:
     time.sleep(0.005)
 look()

@@ -17,7 +17,7 @@ fn meet(caller: Caller) {
     };
     let children = [start(&first, "1", "2"), start(&second, "2", "1")];
     let offered = [&first, &second].map(|trial| trial.work().join("offered"));
-    let both = wait_until(Duration::from_secs(15), || {
+    let both = wait_until(Duration::from_secs(60), || {
         offered.iter().all(|file| file.exists())
     });
     for trial in [&first, &second] {

@@ -56,12 +56,12 @@ fn rounds(argument: &str, timeout: &str, status: &str) {
     let server = serve(&trial);
     let work = trial.state().join("projects/p/work");
     let mut sandbox = Value::Null;
-    for round in 0..ROUNDS {
+    let (mut round, mut lively) = (0, 0);
+    while lively < ROUNDS {
         let left = exec(&server, include_str!("leave.py"), argument, timeout);
         assert_eq!(left["status"], status, "{left}");
         let (kept, beaten) = (artifacts(&trial, &left), beats(&work));
-        assert!(beaten > 0, "nothing of it ran");
-        let next = exec(&server, include_str!("look.py"), "", "30s");
+        let next = exec(&server, include_str!("look.py"), "", "60s");
         assert_eq!(next["status"], "succeeded", "{next}");
         assert_eq!(next["stdout"], "[]\n", "round {round}");
         let own: Vec<&Value> = next["artifacts"]
@@ -79,17 +79,24 @@ fn rounds(argument: &str, timeout: &str, status: &str) {
             assert_eq!(next["sandbox_id"], sandbox);
         }
         sandbox = next["sandbox_id"].clone();
-        fs::remove_file(work.join("beat")).unwrap();
+        round += 1;
+        // On a disk that is busy elsewhere its time may be over before its first beat: that proves
+        // little, and does not count.
+        if beaten > 0 {
+            lively += 1;
+            fs::remove_file(work.join("beat")).unwrap();
+        }
+        assert!(round < 6 * ROUNDS, "nothing of it ran");
     }
     let info = server.client().get("/v1/sandboxes").json();
-    assert_eq!(info["items"][0]["uses"], 2 * ROUNDS, "{info}");
+    assert_eq!(info["items"][0]["uses"], 2 * round, "{info}");
     assert_eq!(server.stop(), 0);
     trial.end();
 }
 
 #[test]
 fn nothing_of_an_exec_reaches_into_the_next() {
-    rounds("", "30s", "succeeded");
+    rounds("", "60s", "succeeded");
 }
 
 #[test]

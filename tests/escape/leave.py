@@ -82,7 +82,7 @@ for name in ("work", "inputs", "artifacts"):
             attempt()
         except OSError:
             pass
-deadline = time.monotonic() + 5
+deadline = time.monotonic() + 40
 while not os.path.exists("/workspace/work/beat") and time.monotonic() < deadline:
     time.sleep(0.01)
 if sys.argv[1:] == ["stay"]:

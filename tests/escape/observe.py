@@ -94,7 +94,7 @@ def loopback():
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         server.listen(1)
-        with socket.create_connection(server.getsockname(), 2):
+        with socket.create_connection(server.getsockname(), 20):
             return "connected"
 
 

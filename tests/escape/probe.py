@@ -1193,7 +1193,7 @@ def snapshot():
     return {it: target for it, target in found.items() if not target.startswith("/proc/")}
 
 
-def run(function, seconds=10):
+def run(function, seconds=20):
     output, into = os.pipe()
     child = os.fork()
     if child == 0:

@@ -99,7 +99,7 @@ fn the_corpus_of_probes_is_held_inside_and_crosses_outside() {
         "--open-files",
         "1024",
         "--timeout",
-        "90s",
+        "150s",
     ];
     let output = trial
         .run(command)

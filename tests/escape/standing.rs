@@ -35,7 +35,7 @@ fn left_behind(server: &Server) -> Value {
     let exec = |code: &str| {
         let answer = server.exec(&json!({
             "project_id": "p", "sandbox": {"lifetime": "agent"}, "task_ref": {"agent_id": "a"},
-            "policy_overrides": {"pids": 64, "timeout": "10s"},
+            "policy_overrides": {"pids": 64, "timeout": "60s"},
             "exec": {"kind": "argv", "command": python(), "args": ["-c", code]},
         }));
         answer.json()

@@ -1,13 +1,15 @@
 //! The WebSocket of approvals: who may open it, what it says, and what it takes.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use support::{Client, Ears, wait_until, with};
 
 use crate::approvals_ground::{House, MANUAL, reply, text};
 
-fn python(code: &str) -> serde_json::Value {
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn python(code: &str) -> Value {
     json!({"project_id": "p", "task_ref": {"session_id": "s1"},
            "exec": {"kind": "python", "command": "python", "args": ["-c", code]}})
 }
@@ -210,7 +212,7 @@ fn only_a_good_token_from_a_good_place_opens_it() {
     assert_eq!(house.ann.get("/v1/approvals/ws").status, 400);
     // Sixteen of a space, and places come back.
     let mut all = Vec::new();
-    assert!(wait_until(Duration::from_secs(20), || {
+    assert!(wait_until(PATIENCE, || {
         match Ears::open(&client, address, &[("Authorization", &bearer)]) {
             Ok(ears) => all.push(ears),
             Err((status, _)) => assert_eq!(status, 503),
@@ -219,7 +221,7 @@ fn only_a_good_token_from_a_good_place_opens_it() {
     }));
     assert_eq!(status(&[("Authorization", &bearer)]), 503);
     all.pop();
-    assert!(wait_until(Duration::from_secs(20), || {
+    assert!(wait_until(PATIENCE, || {
         open(&[("Authorization", &bearer)]).is_ok()
     }));
     drop(all);
@@ -241,16 +243,23 @@ fn a_revoked_token_and_a_closing_server_end_it() {
     let path = format!("/v1/tokens/{}", text(&made["token"]["token_id"]));
     assert_eq!(house.admin().send("DELETE", &path, None).status, 200);
     eve.say(&json!({"type": "confirmation_response", "request_id": id, "approved": true}));
-    let error = eve.error();
-    assert_eq!(error["error"]["code"], "unauthenticated", "{error}");
-    assert!(eve.message().unwrap_err().contains("Policy"));
+    // It is told so, unless the server has looked at its token by itself just then.
+    let mut told = Vec::new();
+    let end = loop {
+        match eve.message() {
+            Ok(message) => told.push(message),
+            Err(end) => break end,
+        }
+    };
+    assert!(end.contains("Policy"), "{end}");
+    let refused = |it: &Value| it["error"]["code"] == "unauthenticated";
+    assert!(told.iter().all(refused), "{told:?}");
     assert_eq!(
         house.ann.get(&format!("/v1/approvals/{id}")).json()["state"],
         "pending"
     );
     house.server().signal(rustix::process::Signal::TERM);
-    let since = Instant::now();
+    // Within the patience of an ear.
     assert!(ann.message().unwrap_err().contains("Away"));
-    assert!(since.elapsed() < Duration::from_secs(20));
     house.ended();
 }

@@ -114,7 +114,7 @@ fn every_change_is_written_once_and_in_order() {
 fn tamper(trial: &Trial, sql: &str) {
     let database = Connection::open(trial.state().join("glovebox.db")).unwrap();
     database
-        .busy_timeout(std::time::Duration::from_secs(10))
+        .busy_timeout(std::time::Duration::from_secs(60))
         .unwrap();
     let open = "DROP TRIGGER IF EXISTS entries_are_not_edited;
                 DROP TRIGGER IF EXISTS entries_are_not_deleted;

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::{Caller, Server, Start, Trial};
+use support::{Caller, Server, Start, Trial, wait_until};
 
 const MIB: usize = 1 << 20;
 
@@ -101,7 +102,8 @@ fn ten_times_too_much_is_refused_without_being_kept() {
             "{line}: {grown} bytes in chunks"
         );
     }
-    assert_eq!(server.client().get("/readyz").status, 200);
+    let is_ready = || server.client().get("/readyz").status == 200;
+    assert!(wait_until(Duration::from_secs(60), is_ready));
     assert_eq!(server.stop(), 0);
     trial.end();
 }

@@ -261,7 +261,7 @@ fn a_client_that_goes_away_changes_nothing() {
     );
     let mut connection = client.connect().unwrap();
     std::io::Write::write_all(&mut connection, request.as_bytes()).unwrap();
-    let runs = wait_until(std::time::Duration::from_secs(30), || {
+    let runs = wait_until(std::time::Duration::from_secs(60), || {
         gate.file("here").is_some()
     });
     assert!(runs, "it does not start");

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use support::{Caller, Client, Database, Gate, Start, Trial, is_final, sh, wait_until, with};
 
-const SOON: Duration = Duration::from_secs(30);
+use crate::pool_fire::{PATIENT, SOON, serve};
 
 #[track_caller]
 fn run(words: &[&str]) {
@@ -222,11 +222,17 @@ fn a_clock_that_jumps_changes_no_timeout_and_no_order() {
     let trial = Trial::new(Caller::Root).unwrap();
     let faulty = Faulty::new(&trial);
     let gate = Gate::new(&trial, "gate");
-    let server = faulty.start.on(&trial);
+    let config = trial.home().join("config.toml");
+    fs::write(&config, PATIENT).unwrap();
+    let start = faulty.start.clone();
+    let server = start
+        .with(["--config", config.to_str().unwrap()])
+        .on(&trial);
     let client = server.client();
+    // Far less than the clock jumps, and far more than a busy disk takes.
     let held = client.begin(&with(
         sh(&gate.wait()),
-        json!({"policy_overrides": {"timeout": "50s"}}),
+        json!({"policy_overrides": {"timeout": "4m"}}),
     ));
     client.record_when(&held, |record| record["status"] == "running");
     let mut ids = Vec::new();
@@ -235,16 +241,12 @@ fn a_clock_that_jumps_changes_no_timeout_and_no_order() {
         faulty.say("clock", jump);
         let asked = Instant::now();
         let body = with(
-            sh("sleep 30"),
+            sh("sleep 100"),
             json!({"policy_overrides": {"timeout_ms": 300}}),
         );
         let record = client.post("/v1/execs", &body).json();
         assert_eq!(record["status"], "timed_out", "{jump}: {record}");
-        assert!(
-            asked.elapsed() < Duration::from_secs(10),
-            "{jump}: {:?}",
-            asked.elapsed()
-        );
+        assert!(asked.elapsed() < SOON, "{jump}: {:?}", asked.elapsed());
         assert!(
             record["duration_ms"].as_u64().unwrap() >= 300,
             "{jump}: {record}"
@@ -253,7 +255,8 @@ fn a_clock_that_jumps_changes_no_timeout_and_no_order() {
         let record = client.post("/v1/execs", &sh("true")).json();
         assert_eq!(record["status"], "succeeded", "{jump}: {record}");
         ids.push(record["exec_id"].clone());
-        assert_eq!(client.get("/readyz").status, 200, "{jump}");
+        let is_ready = || client.get("/readyz").status == 200;
+        assert!(wait_until(SOON, is_ready), "{jump}");
     }
     // It is written down when it was by that clock; the shim is in the way of the right one.
     let shown = client.record(ids[4].as_str().unwrap());
@@ -264,7 +267,10 @@ fn a_clock_that_jumps_changes_no_timeout_and_no_order() {
     gate.open();
     let record = client.ended(&held);
     assert_eq!(record["status"], "succeeded", "{record}");
-    assert!(record["duration_ms"].as_u64().unwrap() < 50_000, "{record}");
+    assert!(
+        record["duration_ms"].as_u64().unwrap() < 240_000,
+        "{record}"
+    );
     // As they came, whatever the clock said.
     let listed = client.get("/v1/execs?limit=100").json();
     let listed: Vec<Value> = listed["items"]
@@ -309,7 +315,7 @@ fn a_slow_disk_keeps_nobody_waiting_who_writes_nothing() {
         for exec in execs {
             assert_eq!(exec.join().unwrap().json()["status"], "succeeded");
         }
-        assert!(worst < Duration::from_secs(2), "{worst:?}");
+        assert!(worst < Duration::from_secs(10), "{worst:?}");
     });
     assert_eq!(server.stop(), 0);
     trial.end();
@@ -322,6 +328,7 @@ fn a_locked_database_is_waited_for_within_bounds() {
     let client = server.client().with("Idempotency-Key", "locked");
     assert_eq!(server.client().post("/v1/execs", &sh("true")).status, 200);
     let lock = rusqlite::Connection::open(trial.state().join("glovebox.db")).unwrap();
+    lock.busy_timeout(SOON).unwrap();
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
     let body = sh("echo ran >> log");
     let asked = Instant::now();
@@ -331,7 +338,7 @@ fn a_locked_database_is_waited_for_within_bounds() {
             let health = Instant::now();
             assert_eq!(server.nobody().get("/healthz").status, 200);
             assert!(
-                health.elapsed() < Duration::from_secs(2),
+                health.elapsed() < Duration::from_secs(10),
                 "{:?}",
                 health.elapsed()
             );
@@ -346,15 +353,16 @@ fn a_locked_database_is_waited_for_within_bounds() {
         );
         assert!(away.header("retry-after").is_some());
     });
+    // Half a minute for the lock, and what a loaded machine takes.
     assert!(
-        asked.elapsed() < Duration::from_secs(45),
+        asked.elapsed() < Duration::from_secs(90),
         "{:?}",
         asked.elapsed()
     );
     let asked = Instant::now();
     assert_eq!(server.nobody().get("/readyz").status, 503);
     assert!(
-        asked.elapsed() < Duration::from_secs(5),
+        asked.elapsed() < Duration::from_secs(10),
         "{:?}",
         asked.elapsed()
     );
@@ -376,7 +384,7 @@ fn a_locked_database_is_waited_for_within_bounds() {
 fn one_that_takes_too_much_is_ended_alone() {
     let trial = Trial::new(Caller::Root).unwrap();
     let gate = Gate::new(&trial, "gate");
-    let server = Start::default().on(&trial);
+    let server = serve(&trial, PATIENT).on(&trial);
     let client = server.client();
     let neighbour = client.begin(&sh(&format!("{}; echo fine", gate.wait())));
     let hog = json!({
@@ -391,7 +399,8 @@ fn one_that_takes_too_much_is_ended_alone() {
         let record = client.post("/v1/execs", &body).json();
         assert_eq!(record["limit_hit"], limit, "{record}");
         assert_ne!(record["status"], "succeeded", "{record}");
-        assert_eq!(client.get("/readyz").status, 200);
+        let is_ready = || client.get("/readyz").status == 200;
+        assert!(wait_until(SOON, is_ready), "{limit}");
     }
     gate.open();
     let record = client.ended(&neighbour);
@@ -446,10 +455,12 @@ fn without_descriptors_it_rests_and_what_runs_ends() {
         wait_until(SOON, || server.said().contains(cannot)),
         "it took all of them"
     );
-    let before = ticks(pid);
+    let (before, since) = (ticks(pid), Instant::now());
     thread::sleep(Duration::from_secs(1));
-    let used = ticks(pid) - before;
-    assert!(used < 30, "{used} % of a processor with nothing to do");
+    let (used, passed) = (ticks(pid) - before, since.elapsed());
+    // Whoever sleeps a second on a loaded machine may sleep longer.
+    let share = u128::from(used) * 1000 / passed.as_millis();
+    assert!(share < 30, "{share} % of a processor with nothing to do");
     gate.open();
     // Nobody can ask the server now; what it has written down can be read beside it.
     let ended = || is_final(&beside(&trial, &held));
@@ -564,12 +575,14 @@ fn connections_to_the_database_are_cut_and_nothing_is_lost() {
                 })
             })
             .collect();
-        let mut cuts = 0;
+        let (mut cuts, mut pause) = (0, Duration::from_millis(150));
         while !loads.iter().all(thread::ScopedJoinHandle::is_finished) {
             let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
                        WHERE datname = current_database() AND pid <> pg_backend_pid()";
             cuts += database.psql(cut).parse::<u32>().unwrap();
-            thread::sleep(Duration::from_millis(150));
+            // On a loaded machine nothing gets done in so little: each time there is a little more.
+            thread::sleep(pause);
+            pause += Duration::from_millis(10);
         }
         assert!(cuts > 0);
         for (id, told) in loads.into_iter().flat_map(|load| load.join().unwrap()) {

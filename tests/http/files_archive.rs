@@ -255,7 +255,7 @@ fn a_client_that_leaves_an_archive_leaves_nothing() {
         }
     }
     fs::remove_file(desk.work.join("large")).unwrap();
-    let free = support::wait_until(std::time::Duration::from_secs(30), || {
+    let free = support::wait_until(std::time::Duration::from_secs(60), || {
         desk.client.get(ARCHIVE).status == 200
     });
     assert!(free, "its places are given back");

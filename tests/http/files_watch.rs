@@ -179,7 +179,7 @@ fn watchers_share_and_are_bounded_and_leave_nothing() {
         watch.until("f");
     }
     held.clear();
-    let free = wait_until(Duration::from_secs(20), || {
+    let free = wait_until(Duration::from_secs(60), || {
         Watch::begin(&desk, &desk.client, "?seconds=0", "").status == 200
     });
     assert!(free, "who leaves gives its place back");

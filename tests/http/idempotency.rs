@@ -133,7 +133,7 @@ fn an_exec_that_was_sent_away_may_come_again_with_its_key() {
     client.ended(&holds);
     let mut answer = keyed(&client, "later").post("/v1/execs", &body);
     // Its place may be given back a moment after its end.
-    support::wait_until(std::time::Duration::from_secs(10), || {
+    support::wait_until(std::time::Duration::from_secs(60), || {
         if answer.status == 429 {
             answer = keyed(&client, "later").post("/v1/execs", &body);
         }

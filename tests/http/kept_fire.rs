@@ -2,10 +2,11 @@
 //! killed, two servers that both want one; and what becomes of those that nobody wants, or that
 //! policy would make otherwise.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,7 +14,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use support::{Caller, Client, Database, Start, Trial, is_final, wait_until, with};
 
-use crate::pool_fire::{Dice, SOON, blame, fire, named, serve};
+use crate::pool_fire::{Dice, PATIENT, SOON, blame, fire, named, serve};
+
+/// So many turns show that they are taken.
+const ENOUGH: u64 = 20;
 
 /// Only kept sandboxes stand.
 const ALONE: &str = "[pool]\nenabled = false\n";
@@ -88,15 +92,20 @@ fn sixteen_clients_take_turns_in_three_sandboxes() {
     let server = serve(&trial, &config).on(&trial);
     let client = server.client();
     client.set(&json!({"max_concurrent_execs": 16}));
-    let until = Instant::now() + fire();
+    let began = Instant::now();
+    // A disk that is busy elsewhere makes every turn long: it goes on until there were enough of them.
+    let succeeded = Arc::new(AtomicU64::new(0));
     let taken_on: Arc<Mutex<BTreeMap<String, (String, String)>>> = Arc::default();
     let clients: Vec<_> = (0..16)
         .map(|number| {
             let (client, taken_on) = (server.client(), Arc::clone(&taken_on));
+            let succeeded = Arc::clone(&succeeded);
             thread::spawn(move || {
                 let mut dice = Dice::new(number + 100);
                 for round in 0.. {
-                    if Instant::now() >= until {
+                    let enough = succeeded.load(Ordering::Relaxed) >= ENOUGH;
+                    let patience = if enough { fire() } else { SOON };
+                    if began.elapsed() >= patience {
                         return;
                     }
                     let (word, agent) = (format!("w{number}r{round}"), format!("a{}", number % 3));
@@ -116,7 +125,9 @@ fn sixteen_clients_take_turns_in_three_sandboxes() {
                         thread::sleep(Duration::from_millis(dice.below(300)));
                         client.cancel(&id);
                     }
-                    client.record_when(&id, is_final);
+                    let record = client.record_when(&id, is_final);
+                    let well = record["status"] == "succeeded";
+                    succeeded.fetch_add(u64::from(well), Ordering::Relaxed);
                 }
             })
         })
@@ -141,10 +152,8 @@ fn sixteen_clients_take_turns_in_three_sandboxes() {
         *ends.entry(end).or_insert(0) += 1;
     }
     println!("{} execs in three sandboxes: {ends:?}", taken_on.len());
-    assert!(
-        ends.get("succeeded").is_some_and(|count| *count > 10),
-        "{ends:?}"
-    );
+    let well = ends.get("succeeded");
+    assert!(well.is_some_and(|count| *count >= ENOUGH), "{ends:?}");
     for (agent, began) in began {
         let row = row_when(&client, &agent, "idle");
         assert_eq!(row["exec_id"], Value::Null, "{row}");
@@ -328,6 +337,27 @@ fn pruned(client: &Client) -> Value {
     answer.json()
 }
 
+/// Who is removed and who could not be, until these are: one that is being looked at just then is left
+/// to the next time.
+fn pruned_until(client: &Client, wanted: &[&String]) -> (BTreeSet<String>, BTreeSet<String>) {
+    let mut removed: BTreeSet<String> = BTreeSet::new();
+    let mut failed: BTreeSet<String> = BTreeSet::new();
+    let name = |it: &Value| it.as_str().expect("a name").to_owned();
+    let came = wait_until(SOON, || {
+        let done = pruned(client);
+        removed.extend(done["removed"].as_array().unwrap().iter().map(name));
+        let troubles = done["failed"].as_array().unwrap().iter();
+        failed.extend(troubles.map(|it| name(&it["name"])));
+        let is_told = |it: &&String| removed.contains(*it) || failed.contains(*it);
+        wanted.iter().all(is_told)
+    });
+    assert!(
+        came,
+        "of {wanted:?}: removed {removed:?}, failed {failed:?}"
+    );
+    (removed, failed)
+}
+
 /// So much older than a second that a loaded machine cannot be the reason.
 fn older(client: &Client, agents: &[&str], field: &str) {
     let grown = wait_until(SOON, || {
@@ -343,7 +373,7 @@ fn older(client: &Client, agents: &[&str], field: &str) {
 #[test]
 fn pruning_takes_what_is_idle_or_old_and_one_failure_stops_nothing() {
     let trial = Trial::new(Caller::Root).unwrap();
-    let config = format!("{ALONE}[sandbox]\nprune_idle = \"1s\"\nprune_age = 0\n");
+    let config = format!("{ALONE}{PATIENT}[sandbox]\nprune_idle = \"1s\"\nprune_age = 0\n");
     let server = serve(&trial, &config).on(&trial);
     let client = server.client();
     for agent in ["idle", "stuck", "busy", "fresh"] {
@@ -353,6 +383,7 @@ fn pruning_takes_what_is_idle_or_old_and_one_failure_stops_nothing() {
         "busy",
         "echo in; while [ ! -e go ]; do sleep 0.05; done",
     ));
+    row_when(&client, "busy", "busy");
     older(&client, &["idle", "stuck", "busy", "fresh"], "last_used_at");
     let id = row(&client, "stuck")["sandbox_id"]
         .as_str()
@@ -361,40 +392,44 @@ fn pruning_takes_what_is_idle_or_old_and_one_failure_stops_nothing() {
     let nailed = Nailed::down(find(&trial.state(), &id));
     let stuck = name(&client, "stuck");
     let idle = name(&client, "idle");
+    let (fresh, used) = (name(&client, "fresh"), Instant::now());
     runs(&client, &of_agent("fresh", "true"));
-    let done = pruned(&client);
-    assert_eq!(done["removed"], json!([idle]), "{done}");
-    assert_eq!(done["failed"][0]["name"], json!(stuck), "{done}");
-    assert_eq!(done["failed"].as_array().map(Vec::len), Some(1), "{done}");
+    let (mut removed, failed) = pruned_until(&client, &[&idle, &stuck]);
+    // On a busy disk it may have become as idle as the other before it was looked at.
+    if used.elapsed() >= Duration::from_secs(1) && removed.remove(&fresh) {
+        runs(&client, &of_agent("fresh", "true"));
+    }
+    assert_eq!(removed, BTreeSet::from([idle.clone()]));
+    assert_eq!(failed, BTreeSet::from([stuck.clone()]));
     assert_eq!(row(&client, "busy")["state"], "busy");
     row_when(&client, "fresh", "idle");
     drop(nailed);
     fs::write(trial.state().join("projects/agent-busy/work/go"), "").unwrap();
     assert_eq!(client.ended(&held)["status"], "succeeded");
+    row_when(&client, "busy", "idle");
     older(&client, &["busy", "fresh"], "last_used_at");
-    let mut all = [stuck, name(&client, "busy"), name(&client, "fresh")];
-    all.sort();
-    let mut removed: Vec<String> =
-        serde_json::from_value(pruned(&client)["removed"].clone()).unwrap();
-    removed.sort();
-    assert_eq!(removed, all);
+    let busy = name(&client, "busy");
+    let (removed, failed) = pruned_until(&client, &[&stuck, &busy, &fresh]);
+    assert_eq!(removed, BTreeSet::from([stuck, busy, fresh]));
+    assert_eq!(failed, BTreeSet::new());
     assert_eq!(rows(&client), Vec::<Value>::new());
     // Its workspace stays.
     let record = runs(&client, &of_agent("idle", "ls"));
     assert_eq!(said(&record), "file");
     assert_eq!(server.stop(), 0);
 
-    let config = format!("{ALONE}[sandbox]\nprune_idle = 0\nprune_age = \"1s\"\n");
+    let config = format!("{ALONE}{PATIENT}[sandbox]\nprune_idle = 0\nprune_age = \"1s\"\n");
     let server = serve(&trial, &config).on(&trial);
     let client = server.client();
     older(&client, &["idle"], "created_at");
     runs(&client, &of_agent("idle", "true"));
-    assert_eq!(pruned(&client)["removed"], json!([idle]));
+    let (removed, _) = pruned_until(&client, &[&idle]);
+    assert_eq!(removed, BTreeSet::from([idle]));
     runs(&client, &of_agent("idle", "true"));
     older(&client, &["idle"], "created_at");
     assert_eq!(server.stop(), 0);
 
-    let config = format!("{ALONE}[sandbox]\nprune_idle = 0\nprune_age = 0\n");
+    let config = format!("{ALONE}{PATIENT}[sandbox]\nprune_idle = 0\nprune_age = 0\n");
     let server = serve(&trial, &config).on(&trial);
     let client = server.client();
     assert_eq!(pruned(&client), json!({"removed": [], "failed": []}));

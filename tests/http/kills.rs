@@ -102,7 +102,7 @@ impl House {
             })
             .collect();
         let begun = self.numbers.load(Ordering::Relaxed);
-        let reached = wait_until(Duration::from_secs(30), || {
+        let reached = wait_until(Duration::from_secs(120), || {
             mark.exists() || (stage == "any" && self.numbers.load(Ordering::Relaxed) > begun + 40)
         });
         assert!(reached, "nobody came to `{stage}`:\n{}", server.said());

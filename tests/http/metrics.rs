@@ -1,9 +1,14 @@
 //! What the server counts can be read by whoever scrapes it, and is right.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde_json::json;
-use support::{Caller, Client, Gate, Start, Trial, sh};
+use support::{Caller, Client, Gate, Trial, sh};
+
+use crate::pool_fire::{PATIENT, serve};
+
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Samples by their name and labels.
 type Samples = BTreeMap<String, f64>;
@@ -141,7 +146,7 @@ fn scrape(client: &Client) -> Samples {
 fn counters_move_as_the_server_works() {
     let trial = Trial::new(Caller::Root).unwrap();
     let gate = Gate::new(&trial, "gate");
-    let server = Start::default().on(&trial);
+    let server = serve(&trial, PATIENT).on(&trial);
     let client = server.client();
     client.set(&json!({"max_concurrent_execs": 2}));
     for script in ["true", "true", "exit 1"] {
@@ -158,7 +163,12 @@ fn counters_move_as_the_server_works() {
             .status,
         404
     );
-    let before = scrape(&client);
+    // The place of the one before is given back a moment after its end is told.
+    let mut before = Samples::new();
+    support::wait_until(PATIENCE, || {
+        before = scrape(&client);
+        before["glovebox_execs_running"] == 2.0 && before["glovebox_execs_queued"] == 1.0
+    });
     let posts = |status: u16| {
         format!(
             "glovebox_http_requests_total{{route=\"/v1/execs\",method=\"POST\",status=\"{status}\"}}"
@@ -191,7 +201,7 @@ fn counters_move_as_the_server_works() {
     for id in &held {
         client.ended(id);
     }
-    let settled = support::wait_until(std::time::Duration::from_secs(10), || {
+    let settled = support::wait_until(PATIENCE, || {
         let after = scrape(&client);
         after["glovebox_execs_running"] == 0.0 && after["glovebox_execs_queued"] == 0.0
     });

@@ -2,10 +2,11 @@
 //! is lost and said to be, what waited goes on at the other, and nobody else notices.
 
 use std::thread;
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::{Caller, Client, Start, Trial, wait_until};
+use support::{Caller, Client, Trial, wait_until};
+
+use crate::pool_fire::{PATIENT, SOON, serve};
 
 const EACH: usize = 12;
 
@@ -24,14 +25,15 @@ fn begun(client: &Client, line: &str) -> String {
     assert_eq!(begun.status, 202, "{}", begun.text());
     let id = begun.json()["exec_id"].as_str().unwrap().to_owned();
     let runs = || record(client, &id)["status"] == "running";
-    assert!(wait_until(Duration::from_secs(20), runs), "{id} never runs");
+    assert!(wait_until(SOON, runs), "{id} never runs");
     id
 }
 
 #[test]
 fn two_servers_share_a_state_directory_and_one_is_killed() {
     let trial = Trial::new(Caller::Root).unwrap();
-    let (mut first, second) = (Start::default().on(&trial), Start::default().on(&trial));
+    let start = serve(&trial, PATIENT);
+    let (mut first, second) = (start.on(&trial), start.on(&trial));
     let (one, two) = (first.client(), second.client());
     // Both at once, with commands beside them.
     let told: Vec<String> = thread::scope(|scope| {
@@ -78,22 +80,14 @@ fn two_servers_share_a_state_directory_and_one_is_killed() {
     let unharmed = begun(&two, "sleep 600");
     first.kill();
     let is_lost = || record(&two, &lost)["status"] == "lost";
-    assert!(
-        wait_until(Duration::from_secs(30), is_lost),
-        "{}",
-        record(&two, &lost)
-    );
+    assert!(wait_until(SOON, is_lost), "{}", record(&two, &lost));
     assert_eq!(record(&two, &unharmed)["status"], "running");
     // The answer comes at the other, which has it by now, or soon.
     let reply = format!("/v1/approvals/{approval}/reply");
     let answered = two.post(&reply, &json!({"decision": "allow_once"}));
     assert_eq!(answered.status, 200, "{}", answered.text());
     let is_done = || record(&two, &waits)["status"] == "succeeded";
-    assert!(
-        wait_until(Duration::from_secs(30), is_done),
-        "{}",
-        record(&two, &waits)
-    );
+    assert!(wait_until(SOON, is_done), "{}", record(&two, &waits));
     let canceled = two.post(&format!("/v1/execs/{unharmed}/cancel"), &json!({}));
     assert_eq!(canceled.status, 200, "{}", canceled.text());
     for id in &told {

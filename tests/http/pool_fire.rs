@@ -13,12 +13,22 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use support::{Caller, Client, Response, Server, Start, Trial, is_final, sh, wait_until, with};
+use support::{
+    Caller, Client, Gate, Response, Server, Start, Trial, is_final, sh, wait_until, with,
+};
 
 /// Anything here, on a loaded machine.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
+/// An exec that waits for its test has all the time that a server gives: a disk that is busy elsewhere
+/// may cost the test more than the usual minute.
+pub(crate) const PATIENT: &str = "[settings]\ntimeout = \"5m\"\n";
+
 const CLIENTS: u64 = 64;
+
+/// So many ends that were good, and so many processes killed, show that it was under fire.
+const ENOUGH: u64 = 60;
+const KILLED: u64 = 12;
 
 pub(crate) fn fire() -> Duration {
     let given = std::env::var("GLOVEBOX_TEST_FIRE_SECONDS").ok();
@@ -164,6 +174,8 @@ struct Shots {
     /// By exec id, what it was to say.
     taken_on: BTreeMap<String, String>,
     refused: BTreeMap<String, usize>,
+    /// As far as they were waited for.
+    succeeded: u64,
 }
 
 fn refused(answer: &Response) -> Option<String> {
@@ -183,6 +195,7 @@ fn shoot(client: &Client, dice: &mut Dice, word: &str, shots: &Mutex<Shots>) {
     let id = record["exec_id"].as_str().expect("an id").to_owned();
     let mut all = shots.lock().unwrap();
     all.taken_on.insert(id.clone(), word.to_owned());
+    all.succeeded += u64::from(record["status"] == "succeeded");
     drop(all);
     if (5..7).contains(&style) {
         // Somewhere on its way: in the queue, while it is given its sandbox, while it runs.
@@ -296,19 +309,25 @@ fn sixty_four_clients_while_sandboxes_are_killed_under_them() {
     let before = settled(&client, 7);
 
     let over = Arc::new(AtomicBool::new(false));
-    let (killed, shots) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::default()));
+    let killed = Arc::new(AtomicU64::new(0));
+    let shots: Arc<Mutex<Shots>> = Arc::default();
     let saboteur = {
         let (over, killed, pid) = (Arc::clone(&over), Arc::clone(&killed), server.pid());
         thread::spawn(move || sabotage(pid, &over, &killed))
     };
-    let until = Instant::now() + fire();
+    let began = Instant::now();
+    // A disk that is busy elsewhere makes every exec long: it goes on until there was enough of both.
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| {
             let (client, shots) = (server.client(), Arc::clone(&shots));
+            let killed = Arc::clone(&killed);
             thread::spawn(move || {
                 let mut dice = Dice::new(number + 1);
                 for round in 0.. {
-                    if Instant::now() >= until {
+                    let enough = shots.lock().unwrap().succeeded >= ENOUGH
+                        && killed.load(Ordering::Relaxed) >= KILLED;
+                    let patience = if enough { fire() } else { SOON.max(fire()) };
+                    if began.elapsed() >= patience {
                         return;
                     }
                     shoot(&client, &mut dice, &format!("w{number}r{round}"), &shots);
@@ -352,8 +371,8 @@ fn sixty_four_clients_while_sandboxes_are_killed_under_them() {
         since("dead_on_borrow"),
         since("dead_at_rest"),
     );
-    assert!(ends.get("succeeded").copied().unwrap_or(0) > 50, "{ends:?}");
-    assert!(killed.load(Ordering::Relaxed) > 10);
+    assert!(ends.get("succeeded") >= Some(&ENOUGH), "{ends:?}");
+    assert!(killed.load(Ordering::Relaxed) >= KILLED);
     // One that was canceled between asking and starting may have asked too.
     let most = shots.taken_on.len() as u64;
     let counted = since("hits") + since("misses");
@@ -375,11 +394,12 @@ fn sixty_four_clients_while_sandboxes_are_killed_under_them() {
     });
     assert!(ready, "{usual:?} are not there any more: {}", pool(&client));
     client.verify_ledger();
-    let health = client.get("/sandbox/health").json();
-    assert_eq!(
-        (&health["running"], &health["queued"]),
-        (&json!(0), &json!(0))
-    );
+    // A place is given back a moment after the record is there.
+    let empty = wait_until(SOON, || {
+        let health = client.get("/sandbox/health").json();
+        health["running"] == 0 && health["queued"] == 0
+    });
+    assert!(empty, "{}", client.get("/sandbox/health").text());
     assert_eq!(server.stop(), 0);
     trial.end();
 }
@@ -387,11 +407,12 @@ fn sixty_four_clients_while_sandboxes_are_killed_under_them() {
 #[test]
 fn without_the_spawner_only_what_stands_is_used_and_nothing_leaks() {
     let trial = Trial::new(Caller::Root).unwrap();
-    let server = serve(&trial, POOL).on(&trial);
+    let gate = Gate::new(&trial, "gate");
+    let server = serve(&trial, &format!("{POOL}{PATIENT}")).on(&trial);
     let client = server.client();
     let standing = number(&settled(&client, 7)["idle"]);
     // One that runs goes on.
-    let long = client.begin(&sh("echo long; sleep 1"));
+    let long = client.begin(&sh(&gate.wait()));
     client.record_when(&long, |record| record["status"] == "running");
     // Keepers are its forks, and have its name for a moment.
     let mut spawners = named(server.pid(), "glovebox-spawner");
@@ -429,6 +450,7 @@ fn without_the_spawner_only_what_stands_is_used_and_nothing_leaks() {
     println!("{ran} of {standing} that stood were used, {failed} were refused");
     assert!(ran <= standing, "one was used twice");
     assert!(failed > 0, "nothing was refused");
+    gate.open();
     assert_eq!(client.ended(&long)["status"], "succeeded");
     assert_eq!(client.get("/healthz").status, 200);
     client.verify_ledger();

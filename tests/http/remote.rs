@@ -320,6 +320,9 @@ impl Proxy {
                 let Ok(far) = TcpStream::connect(server) else {
                     continue;
                 };
+                // Before anything is passed on: whoever has heard something can be cut.
+                let both = [near.try_clone().unwrap(), far.try_clone().unwrap()];
+                kept.lock().unwrap().extend(both);
                 for (from, to) in [(&near, &far), (&far, &near)] {
                     let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
                     thread::spawn(move || {
@@ -332,7 +335,6 @@ impl Proxy {
                         let _ = to.shutdown(Shutdown::Write);
                     });
                 }
-                kept.lock().unwrap().extend([near, far]);
             }
         });
         Self { address, open }
@@ -377,7 +379,7 @@ fn a_connection_that_is_cut_costs_no_line_and_runs_nothing_twice() {
     assert_eq!(told, ["1", "2", "3", "4"]);
     assert_eq!(child.wait().unwrap().code(), Some(5));
     assert_eq!(gates[0].file("log").as_deref(), Some("ran\n"));
-    let all_gone = wait_until(Duration::from_secs(10), || {
+    let all_gone = wait_until(Duration::from_secs(60), || {
         server.client().get("/sandbox/health").json()["running"] == 0
     });
     assert!(all_gone);

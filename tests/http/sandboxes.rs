@@ -3,9 +3,14 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::{Caller, Client, Docker, Start, Trial, with};
+use support::{Caller, Client, Docker, Start, Trial, wait_until, with};
+
+use crate::pool_fire::serve;
+
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn run(client: &Client, place: Value, script: &str) -> Value {
     let body = json!({"sandbox": place, "task_ref": {"agent_id": "ann"},
@@ -55,7 +60,9 @@ fn a_sandbox_is_known_after_a_restart_and_built_again_when_it_is_used() {
 #[test]
 fn many_at_once_make_one_and_take_turns() {
     let trial = Trial::new(Caller::Root).unwrap();
-    let server = Start::default().on(&trial);
+    // Each waits for those before it to be written down.
+    let patient = "[sandbox]\nacquire_timeout = \"2m\"\n";
+    let server = serve(&trial, patient).on(&trial);
     let client = server.client();
     // Whoever is in it is alone: each finds the mark of nobody.
     let script =
@@ -200,7 +207,14 @@ fn a_container_is_probed_and_kept_and_tells_nothing_of_the_host() {
         .outside("DOCKER_HOST", docker.host())
         .on(&trial);
     let client = server.client();
-    let health = client.get("/sandbox/health?probe=1");
+    // A probe has few seconds, and a container may take them all.
+    let mut health = client.get("/sandbox/health?probe=1");
+    wait_until(PATIENCE, || {
+        if health.json()["probe_ok"] != true {
+            health = client.get("/sandbox/health?probe=1");
+        }
+        health.json()["probe_ok"] == true
+    });
     assert_eq!(health.json()["probe_ok"], true, "{}", health.text());
     assert_eq!(health.json()["runtime_mode"], "native");
     for field in ["docker_cli_path", "docker_version", "docker_context"] {
@@ -224,7 +238,11 @@ fn a_container_is_probed_and_kept_and_tells_nothing_of_the_host() {
     let made = agent.post("/v1/sandboxes", &request);
     assert_eq!(made.status, 201, "{}", made.text());
     let name = made.json()["name"].as_str().unwrap().to_owned();
-    assert_eq!(docker.containers(&trial.state()), [name.as_str()]);
+    // What the probe ran in is removed a moment after its record is there.
+    let alone = wait_until(PATIENCE, || {
+        docker.containers(&trial.state()) == [name.as_str()]
+    });
+    assert!(alone, "{:?}", docker.containers(&trial.state()));
     let body = json!({"sandbox": {"name": name},
                       "exec": {"kind": "argv", "command": "sh", "args": ["-c", "echo $WORD > note; id -u"]}});
     let ran = agent.post("/v1/execs", &body);

@@ -63,7 +63,7 @@ fn a_simulation_is_told_as_it_runs_judged_and_made_true() {
     assert_eq!(settle(client, &blocked, "discard").status, 200);
     let body = with(
         sh("echo a > a.bin; sleep 60"),
-        json!({"mode": "simulate", "policy_overrides": {"timeout": "1s"}}),
+        json!({"mode": "simulate", "policy_overrides": {"timeout": "5s"}}),
     );
     let cut = client.post("/v1/execs", &body).json();
     assert_eq!(cut["status"], "timed_out", "{cut}");

@@ -11,9 +11,9 @@ const IDLE: usize = 1000;
 const LORISES: usize = 50;
 /// What a server gives the head of a request, and the pause in a body; and slack.
 const CUT_AFTER: Duration = Duration::from_secs(10);
-const SLACK: Duration = Duration::from_secs(4);
-/// Of the good client's answers, on a loaded machine.
-const P99: Duration = Duration::from_millis(500);
+const SLACK: Duration = Duration::from_secs(15);
+/// Of the good client's answers, on a loaded machine: far less than the slow are waited for.
+const P99: Duration = Duration::from_secs(3);
 
 fn connect(server: &Server, first: &str) -> TcpStream {
     let mut stream = server.nobody().connect().unwrap();
@@ -129,7 +129,7 @@ fn who_never_reads_stops_neither_the_exec_nor_anybody_else() {
         "exec": {"kind": "argv", "command": "sh", "args": ["-c", script]},
     }));
     assert_eq!(started.status, 202, "{}", started.text());
-    let begun = wait_until(Duration::from_secs(20), || {
+    let begun = wait_until(Duration::from_secs(60), || {
         server.client().get("/v1/execs/big/stdout?limit=1").body == b"x"
     });
     assert!(begun, "no output");
@@ -151,7 +151,7 @@ fn who_never_reads_stops_neither_the_exec_nor_anybody_else() {
         .client()
         .try_bytes("PUT", "/v1/workspaces/p/files/go", kind, b"");
     assert_eq!(go.unwrap().status, 200);
-    let ended = wait_until(Duration::from_secs(20), || {
+    let ended = wait_until(Duration::from_secs(60), || {
         server.client().get("/v1/execs/big").json()["status"] == "succeeded"
     });
     assert!(ended, "{}", server.client().get("/v1/execs/big").text());

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use support::{Gate, sh};
 
 use crate::files::Desk;
+use crate::pool_fire::PATIENT;
 
 fn id(value: &Value) -> String {
     value.as_str().expect("an id").to_owned()
@@ -203,7 +204,7 @@ fn a_fork_is_another_workspace() {
 
 #[test]
 fn nothing_is_changed_under_a_running_exec() {
-    let desk = Desk::new();
+    let desk = Desk::with(PATIENT);
     let then = take(&desk);
     let gate = Gate::new(&desk.trial, "gate");
     let running = desk.client.begin(&sh(&gate.wait()));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::{Api, Caller, Client, Furnished, Server, Start, Trial, wait_until};
+use support::{Api, Caller, Client, Furnished, Server, Start, Trial, still_there, wait_until};
 
 fn create(server: &Server, body: &Value) -> (String, String) {
     let made = server.client().post("/v1/tokens", body);
@@ -83,7 +83,9 @@ fn only_one_whole_token_in_its_one_place_is_a_token() {
 /// Files below it that hold this text.
 fn holding(directory: &Path, text: &str, found: &mut Vec<String>) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let kind = entry.file_type().unwrap();
+        let Some(kind) = still_there(entry.file_type()) else {
+            continue;
+        };
         if kind.is_dir() {
             holding(&entry.path(), text, found);
         } else if kind.is_file() {
@@ -169,14 +171,15 @@ fn a_secret_is_shown_once_and_lies_nowhere() {
 
 #[test]
 fn a_stream_ends_with_its_token() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let started = server.exec(&json!({
         "wait": false, "client_id": "long", "exec": {"kind": "argv", "command": "sleep", "args": ["50"]},
     }));
     assert_eq!(started.status, 202, "{}", started.text());
     let (id, revoked) = create(&server, &json!({"name": "revoked", "role": "agent"}));
-    let soon = jiff::Timestamp::now() + Duration::from_secs(2);
+    let life = Duration::from_secs(4);
+    let (soon, over) = (jiff::Timestamp::now() + life, Instant::now() + life);
     let body = json!({"name": "expires", "role": "agent", "expires_at": soon});
     let (_, expires) = create(&server, &body);
     let follow = |secret: &str| {
@@ -193,12 +196,14 @@ fn a_stream_ends_with_its_token() {
     revoke(&server, &id);
     let since = Instant::now();
     assert_eq!(server.client_of(&revoked).get("/v1/whoami").status, 401);
-    for (name, stream, bound) in [("revoked", one, 5), ("expired", other, 7)] {
+    for (name, stream, since) in [("revoked", one, since), ("expired", other, over)] {
         let (ended, _) = stream.join().unwrap();
-        // A second of slack for a loaded machine.
-        let bound = Duration::from_secs(bound + 1);
+        // Five seconds, and as many of slack for a loaded machine.
         let took = ended.saturating_duration_since(since);
-        assert!(took < bound, "{name} was cut after {took:?}");
+        assert!(
+            took < Duration::from_secs(10),
+            "{name} was cut after {took:?}"
+        );
     }
     assert_eq!(server.client_of(&expires).get("/v1/whoami").status, 401);
     // The exec does not end with a stream, nor does another's stream.
@@ -354,11 +359,12 @@ fn guessing_gets_slow_and_locks_nobody_out() {
         "{refused} in {minutes} minutes"
     );
     assert!(asked > 10, "the good one was answered {asked} times");
-    let last = server
-        .client_of("gb_00000000000000000000000000000000_0000000000000000000000000000000000000000000000000000000000000000")
-        .get("/v1/whoami");
-    assert_eq!(last.code(), "rate_limited");
-    assert!(last.header("retry-after").is_some());
+    let wrong = format!("gb_{}_{}", "0".repeat(32), "0".repeat(64));
+    let guesser = server.client_of(&wrong);
+    // The minute may begin anew just then.
+    let mut last = (0..50).map(|_| guesser.get("/v1/whoami"));
+    let last = last.find(|it| it.code() == "rate_limited");
+    assert!(last.unwrap().header("retry-after").is_some());
     // Written down once for each minute, not ten thousand times.
     let noted = || {
         let page = server
@@ -372,9 +378,10 @@ fn guessing_gets_slow_and_locks_nobody_out() {
             .count()
     };
     assert!(
-        wait_until(Duration::from_secs(5), || noted() > 0),
+        wait_until(Duration::from_secs(60), || noted() > 0),
         "no record"
     );
+    let minutes = usize::try_from(began.elapsed().as_secs() / 60).unwrap() + 1;
     assert!(noted() <= minutes);
     assert_eq!(server.stop(), 0);
     trial.end();
@@ -408,7 +415,7 @@ fn nothing_of_the_server_is_seen_from_a_sandbox() {
         "{record}"
     );
     assert!(!seen.contains("SEEN"), "{seen}");
-    assert!(!seen.contains("4711"), "{seen}");
+    assert!(!seen.contains("env-of-the-server"), "{seen}");
     assert!(!seen.contains(&server.token[3..]), "{seen}");
     for file in ["token", "token.key", "glovebox.db"] {
         let found = format!("/{file}\\n");
@@ -417,7 +424,7 @@ fn nothing_of_the_server_is_seen_from_a_sandbox() {
     // The server really has them.
     assert!(state.join("token.key").exists() && state.join("token").exists());
     let own = fs::read(format!("/proc/{}/environ", server.pid())).unwrap();
-    assert!(String::from_utf8_lossy(&own).contains("4711"));
+    assert!(String::from_utf8_lossy(&own).contains("env-of-the-server"));
     assert_eq!(server.stop(), 0);
     trial.end();
 }

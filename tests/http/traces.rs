@@ -1,7 +1,7 @@
 //! Traces follow a request from its caller through the stages of its exec, to a collector of ours.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
@@ -19,30 +19,36 @@ fn collector() -> (u16, Arc<Mutex<Vec<u8>>>) {
     let kept = Arc::clone(&taken);
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            let mut reader = BufReader::new(stream);
-            loop {
-                let mut length = 0;
-                let mut line = String::new();
-                while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
-                    let text = line.to_ascii_lowercase();
-                    if let Some(value) = text.strip_prefix("content-length:") {
-                        length = value.trim().parse().unwrap();
-                    }
-                    line.clear();
-                }
-                let mut body = vec![0; length];
-                if length == 0 || reader.read_exact(&mut body).is_err() {
-                    break;
-                }
-                kept.lock().unwrap().extend(body);
-                let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-                if reader.get_mut().write_all(answer).is_err() {
-                    break;
-                }
-            }
+            // One that is kept open must not keep the next waiting.
+            let kept = Arc::clone(&kept);
+            std::thread::spawn(move || take(stream, &kept));
         }
     });
     (port, taken)
+}
+
+fn take(stream: TcpStream, kept: &Mutex<Vec<u8>>) {
+    let mut reader = BufReader::new(stream);
+    loop {
+        let mut length = 0;
+        let mut line = String::new();
+        while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
+            let text = line.to_ascii_lowercase();
+            if let Some(value) = text.strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+            line.clear();
+        }
+        let mut body = vec![0; length];
+        if length == 0 || reader.read_exact(&mut body).is_err() {
+            return;
+        }
+        kept.lock().unwrap().extend(body);
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+        if reader.get_mut().write_all(answer).is_err() {
+            return;
+        }
+    }
 }
 
 fn holds(bytes: &[u8], part: &[u8]) -> bool {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -56,7 +57,7 @@ fn assert_signed(asked: &Asked) {
     let expected = format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()));
     assert_eq!(asked.header("webhook-signature"), expected);
     let age = jiff::Timestamp::now().as_second() - at.parse::<i64>().unwrap();
-    assert!((0..120).contains(&age), "{at}");
+    assert!((0..600).contains(&age), "{at}");
     assert_eq!(asked.json()["id"], id);
 }
 
@@ -141,22 +142,29 @@ fn a_redirect_is_not_followed_and_a_refusal_is_final() {
 
 #[test]
 fn a_server_that_is_killed_while_it_tells_tells_it_after_its_restart() {
-    let silent = Site::open(|_| Said::Silence);
-    let address = silent.address();
-    let (trial, start, mut server) = opened(&silent, "");
+    // At one and the same port: another one might be somebody else's by then.
+    let silent = Arc::new(AtomicBool::new(true));
+    let is_silent = Arc::clone(&silent);
+    let site = Site::open(move |_| match is_silent.load(Ordering::SeqCst) {
+        true => Said::Silence,
+        false => Said::status(200),
+    });
+    let (trial, start, mut server) = opened(&site, "");
     let ran = server.exec(&sh("true")).json();
-    assert!(wait_until(PATIENCE, || !silent.asked().is_empty()));
+    assert!(wait_until(PATIENCE, || !site.asked().is_empty()));
     server.kill();
-    let first = silent.asked().remove(0);
-    drop(silent);
-    let site = Site::at(address, |_| Said::status(200));
+    let before = site.asked();
+    silent.store(false, Ordering::SeqCst);
     let server = start.on(&trial);
     let done = wait_for(&server.client(), "delivered", 1);
     assert_eq!(done[0]["exec_id"], ran["exec_id"]);
-    let asked = site.asked();
+    let asked = site.asked().split_off(before.len());
     assert_eq!(asked.len(), 1);
     assert_signed(&asked[0]);
-    assert_eq!(asked[0].header("webhook-id"), first.header("webhook-id"));
+    assert_eq!(
+        asked[0].header("webhook-id"),
+        before[0].header("webhook-id")
+    );
     server.client().verify_ledger();
     assert_eq!(server.stop(), 0);
     trial.end();

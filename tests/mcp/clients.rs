@@ -5,7 +5,7 @@ use support::{McpTools, wait_until};
 use crate::ground::{ASKING, Ground, Mode, Way};
 use crate::wire::{LEGACY, MODERN};
 
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// Everything that `clients.py` does, and what it left behind.
 fn once_through(way: Way, mode: Mode, version: &str) {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use support::{Caller, Client, Era, McpTools, Server, Start, Trial};
 
 /// For a script with everything it does.
-const PATIENCE: Duration = Duration::from_secs(150);
+const PATIENCE: Duration = Duration::from_secs(220);
 
 /// People answer in the window of an agent's host, about what goes beyond this, and before more than
 /// one command is run at once.

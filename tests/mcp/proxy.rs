@@ -62,8 +62,9 @@ impl Drop for Proxy {
 fn pass(mut client: TcpStream, server: SocketAddr, token: &str) -> io::Result<()> {
     let (head, begun) = read_head(&mut client)?;
     let mut upstream = TcpStream::connect(server)?;
-    upstream.write_all(rewritten(&head, token).as_bytes())?;
-    upstream.write_all(&begun)?;
+    // At once: whoever answers to the head alone may be gone before the rest comes.
+    let request = [rewritten(&head, token).into_bytes(), begun].concat();
+    upstream.write_all(&request)?;
     let (mut from_client, mut to_server) = (client.try_clone()?, upstream.try_clone()?);
     let up = std::thread::spawn(move || {
         let _ = io::copy(&mut from_client, &mut to_server);

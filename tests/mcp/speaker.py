@@ -9,6 +9,8 @@ from typing import Any
 
 import anyio
 import jsonschema
+import mcp.client.session
+import mcp.client.stdio
 from mcp import StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 
@@ -23,6 +25,10 @@ else:
     from mcp import Client
     from mcp import MCPError as McpError
     from mcp.client.streamable_http import streamable_http_client
+
+# A machine that stands still for some seconds is no server of the first era, and none to be killed.
+mcp.client.session.DISCOVER_TIMEOUT_SECONDS = 60.0
+mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT = 60.0
 
 Json = dict[str, Any]
 Person = Callable[[str], Json]

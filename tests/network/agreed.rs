@@ -10,7 +10,7 @@ use crate::canary::{VALUE, VALUE_BASE64};
 use crate::ground::{Ground, UNAWARE};
 
 /// What anything here may need on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server on the ground, an agent who asks, and somebody who answers.
 struct House {

@@ -324,20 +324,21 @@ attempt('drip', drip)
 attempt('after', lambda: get(address, http, name='ok.test'))
 attempt('name after', lambda: get('ok.test', http))
 ";
-    let run = attack(&ground, attacks).with(["--network-time", "2s"]);
+    let run = attack(&ground, attacks).with(["--network-time", "5s"]);
     let outcome = run.json();
     outcome.expect("succeeded", 0, None);
     let drip = result(&outcome, "drip");
     assert!(drip[0].as_u64().is_some_and(|it| it > 100), "{drip}");
     let took = drip[1].as_f64().unwrap();
-    assert!((0.5..10.0).contains(&took), "{drip}");
+    // Nobody else would have ended it before the exec's own time was over.
+    assert!((0.5..100.0).contains(&took), "{drip}");
     assert_explained(&outcome, "after", "POLICY_EXPIRED");
     ground.assert_refused(&outcome, "ok.test", ground.http, "POLICY_EXPIRED");
     ground.assert_refused(&outcome, "ok.test", 53, "POLICY_EXPIRED");
     assert!(text(&outcome, "name after").starts_with("OSError"));
     let mut all = Vec::new();
     // The server notices with its next byte.
-    let noticed = support::wait_until(Duration::from_secs(10), || {
+    let noticed = support::wait_until(Duration::from_secs(60), || {
         all.extend(ground.kinds());
         all == ["http", "cut"]
     });

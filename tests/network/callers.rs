@@ -226,7 +226,7 @@ fn a_server_connects_to_what_is_listed_alone() {
         assert_eq!(read.json()["error_code"], code, "{}", read.text());
     }
     let is_told = || !receiver.asked().is_empty();
-    assert!(wait_until(Duration::from_secs(30), is_told));
+    assert!(wait_until(Duration::from_secs(60), is_told));
     assert_eq!(server.stop(), 0);
     // It ends with the last of those that it follows.
     assert!(tracer.wait().unwrap().success());

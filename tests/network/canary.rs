@@ -10,7 +10,9 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use support::{Caller, Client, Database, Ears, Said, Server, Site, Start, wait_until, with};
+use support::{
+    Caller, Client, Database, Ears, Said, Server, Site, Start, still_there, wait_until, with,
+};
 
 use crate::ground::Ground;
 
@@ -70,19 +72,25 @@ fn attributes(path: &Path) -> Vec<u8> {
 /// Everything below a directory: contents, names, attributes.
 fn assert_nowhere_in(directory: &Path) -> usize {
     let mut count = 0;
-    for entry in fs::read_dir(directory).unwrap() {
+    for entry in still_there(fs::read_dir(directory)).into_iter().flatten() {
         let entry = entry.unwrap();
-        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        let path = entry.path();
+        let Some(kind) = still_there(entry.file_type()) else {
+            continue;
+        };
         let shown = path.display().to_string();
         assert_hidden(&shown, shown.as_bytes());
         assert_hidden(&shown, &attributes(&path));
         if kind.is_dir() {
             count += assert_nowhere_in(&path);
         } else if kind.is_file() {
-            assert_hidden(&shown, &fs::read(&path).unwrap());
-            count += 1;
-        } else if kind.is_symlink() {
-            let to = fs::read_link(&path).unwrap();
+            if let Some(bytes) = still_there(fs::read(&path)) {
+                assert_hidden(&shown, &bytes);
+                count += 1;
+            }
+        } else if kind.is_symlink()
+            && let Some(to) = still_there(fs::read_link(&path))
+        {
             assert_hidden(&shown, to.to_string_lossy().as_bytes());
         }
     }
@@ -126,7 +134,7 @@ pub(crate) fn order(args: &[&str], delivery: &str) -> Value {
         "task_ref": {"conversation_id": "c-1"},
         "exec": {"kind": "argv", "command": args[0], "args": &args[1..]},
         "secrets": [{"name": "canary", "delivery": delivery}],
-        "policy_overrides": {"network": "allowlist", "timeout": "60s"},
+        "policy_overrides": {"network": "allowlist", "timeout": "2m"},
     })
 }
 

@@ -71,6 +71,7 @@ impl Ground {
         let text = "
             [settings]
             network = \"allowlist\"
+            timeout = \"5m\"
             allow_net = [
                 \"ok.test:HTTP\", \"ok.test:BANNER\", \"ok.test:TLS\", \"also.test:TLS\",
                 \"inside.test:HTTP\",
@@ -139,7 +140,7 @@ impl Ground {
         self.trial
             .run(words)
             .outside("GLOVEBOX_CONFIG", &self.config)
-            .with(["--net", net, "--timeout", "60s"])
+            .with(["--net", net, "--timeout", "120s"])
     }
 
     /// The command itself, with the configuration.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Iterator
 from typing import Callable
@@ -17,6 +18,16 @@ def _given(name: str) -> str:
     if not value:
         pytest.fail(f"{name} is not set: run scripts/test-python BINARY")
     return value
+
+
+def soon(so: Callable[[], bool], patience: float = 60) -> bool:
+    """Asks again and again until it is so; False when the patience is over."""
+    end = time.monotonic() + patience
+    while not so():
+        if time.monotonic() >= end:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 @pytest.fixture(scope="session")

@@ -48,7 +48,7 @@ TOML
     env -u GLOVEBOX_SERVER -u GLOVEBOX_TOKEN "$binary" serve --config "$scratch/config.toml" \
         --listen 127.0.0.1:0 --state-dir "$state" "$@" 2>"$log" &
     server=$!
-    deadline=$((SECONDS + 30))
+    deadline=$((SECONDS + 90))
     until url=$(sed -n 's/.*listening on \(http:[^ ]*\).*/\1/p' "$log" | head -n 1) && [[ -n $url ]]; do
         if ! kill -0 "$server" 2>/dev/null || ((SECONDS >= deadline)); then
             printf 'the server did not come up:\n' >&2
@@ -62,7 +62,7 @@ TOML
 
 # Asks the server to end, and makes it end.
 server_down() {
-    local deadline=$((SECONDS + 20))
+    local deadline=$((SECONDS + 90))
     [[ -n ${server:-} ]] || return 0
     kill -TERM "$server" 2>/dev/null || true
     while kill -0 "$server" 2>/dev/null; do

@@ -143,7 +143,7 @@ const ADDRESSES: &str = "python3 -c '
 import socket
 def tcp(family, host, port):
     with socket.socket(family, socket.SOCK_STREAM) as it:
-        it.settimeout(5)
+        it.settimeout(20)
         try:
             it.connect((host, port))
             it.sendall(b\"hello\")
@@ -158,7 +158,7 @@ udp(socket.AF_INET, \"198.51.100.8\", 123)
 udp(socket.AF_INET, \"203.0.113.4\", 5353)
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as it:
     it.connect((\"198.51.100.9\", 514)); it.send(b\"connected\")
-'; curl -s --max-time 5 http://198.51.100.7/literal; exit 0";
+'; curl -s --max-time 20 http://198.51.100.7/literal; exit 0";
 
 #[test]
 fn addresses_and_datagrams_are_told_though_nothing_can_reach_them() {

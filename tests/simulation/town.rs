@@ -110,12 +110,12 @@ impl Town {
     }
 
     pub(crate) fn run(&self, line: &str) -> Simulated {
-        self.ground.run(&["--timeout", "60s"], &self.fill(line))
+        self.ground.run(&["--timeout", "120s"], &self.fill(line))
     }
 
     pub(crate) fn simulate(&self, line: &str) -> Simulated {
         let answers = self.answers();
-        let options = ["--timeout", "60s", "--simulate", "--responses"];
+        let options = ["--timeout", "120s", "--simulate", "--responses"];
         let options = [&options[..], &[answers.to_str().unwrap()]].concat();
         self.ground.run(&options, &self.fill(line))
     }

@@ -75,7 +75,7 @@ impl Column {
         let Some(docker) = Docker::shared().filter(|_| self.is_docker()) else {
             return;
         };
-        let patience = std::time::Duration::from_secs(10);
+        let patience = std::time::Duration::from_secs(60);
         let gone = wait_until(patience, || docker.containers(&trial.state()).is_empty());
         assert!(gone, "left: {:?}", docker.containers(&trial.state()));
     }

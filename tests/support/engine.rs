@@ -103,7 +103,7 @@ impl OwnEngine {
     /// When some stay.
     #[track_caller]
     pub fn assert_empty(&self) {
-        let empty = wait_until(Duration::from_secs(30), || self.containers().is_empty());
+        let empty = wait_until(Duration::from_secs(60), || self.containers().is_empty());
         assert!(empty, "left in the engine: {:?}", self.containers());
     }
 }

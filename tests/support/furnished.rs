@@ -4,10 +4,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::{Client, Operation, Response, Server};
+use crate::{Client, Operation, Response, Server, wait_until};
+
+/// How long a disk may keep a server from being ready.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone)]
 pub struct Furnished {
@@ -249,6 +253,7 @@ impl Furnished {
         let path = self.fill(&operation.path) + query;
         let method = operation.method.as_str();
         let body = match operation.body.as_deref() {
+            None if path == "/readyz" => return ready(client),
             None => return client.send(method, &path, None),
             Some("application/octet-stream") => {
                 let kind = operation.body.as_deref();
@@ -292,6 +297,18 @@ impl Furnished {
         };
         client.send(method, &path, Some(&body))
     }
+}
+
+/// A server is not ready while its disk stands still, and says so: that is no answer yet.
+fn ready(client: &Client) -> Response {
+    let mut answer = client.get("/readyz");
+    wait_until(PATIENCE, || {
+        if answer.status == 503 {
+            answer = client.get("/readyz");
+        }
+        answer.status != 503
+    });
+    answer
 }
 
 /// A configuration with a webhook, and with a way to read pages; nobody listens at either place.

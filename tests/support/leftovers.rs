@@ -19,6 +19,17 @@ pub fn wait_until(patience: Duration, mut so: impl FnMut() -> bool) -> bool {
     }
 }
 
+/// What was read of a directory that somebody works in meanwhile; None when it is gone since.
+///
+/// # Panics
+/// When it is there and cannot be read.
+pub fn still_there<T>(read: std::io::Result<T>) -> Option<T> {
+    match read {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        read => Some(read.expect("readable")),
+    }
+}
+
 fn pids() -> impl Iterator<Item = u32> {
     fs::read_dir("/proc")
         .expect("list /proc")

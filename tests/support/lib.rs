@@ -33,7 +33,7 @@ pub use engine::OwnEngine;
 pub use furnished::{Furnished, outward};
 pub use helper::{Helper, python};
 pub use http::{Client, Event, Events, Response};
-pub use leftovers::{processes_with, wait_until};
+pub use leftovers::{processes_with, still_there, wait_until};
 pub use mcp_tools::{Era, McpTools};
 pub use neighbour::Neighbour;
 pub use orders::{Gate, is_final, sh, with};

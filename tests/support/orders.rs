@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{Client, Trial, wait_until};
 
 /// What anything here may need on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A script of `sh`, in the project `p`.
 pub fn sh(script: &str) -> Value {

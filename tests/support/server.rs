@@ -12,7 +12,7 @@ use crate::http::{Client, Response};
 use crate::{Trial, glovebox, wait_until};
 
 /// What a start may need on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 /// What one whose test has failed gets for tidying up.
 const LEAVING: Duration = Duration::from_secs(10);
 
@@ -194,7 +194,7 @@ impl Server {
     /// SIGTERM and its end.
     pub fn stop(mut self) -> i32 {
         self.signal(rustix::process::Signal::TERM);
-        self.wait(Duration::from_secs(60))
+        self.wait(Duration::from_secs(100))
     }
 
     /// Everything it has written on standard error so far.

@@ -94,18 +94,7 @@ impl Site {
     /// # Panics
     /// When no port is free.
     pub fn open(answer: impl Fn(&Asked) -> Said + Send + Sync + 'static) -> Self {
-        Self::at((Ipv4Addr::LOCALHOST, 0).into(), answer)
-    }
-
-    /// At an address where another one has been.
-    ///
-    /// # Panics
-    /// When it is taken.
-    pub fn at(
-        address: SocketAddr,
-        answer: impl Fn(&Asked) -> Said + Send + Sync + 'static,
-    ) -> Self {
-        let listener = TcpListener::bind(address).expect("a port");
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let address = listener.local_addr().expect("an address");
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
         let over = Arc::new(AtomicBool::new(false));

@@ -133,10 +133,10 @@ except OSError:
     open('full', 'w').close()
 while not os.path.exists('go'): time.sleep(0.005)
 ";
-    let limits = ["--pids", "20", "--timeout", "20s"];
+    let limits = ["--pids", "20", "--timeout", "120s"];
     let full = trial.run([python(), "-c", bomb]).with(limits).spawn();
     let sign = trial.work().join("full");
-    assert!(wait_until(Duration::from_secs(10), || sign.exists()));
+    assert!(wait_until(Duration::from_secs(60), || sign.exists()));
     let script = "for i in 1 2 3 4 5 6 7 8; do sleep 0.2 & done; wait; echo all";
     let outcome = trial.run(["/bin/sh", "-c", script]).with(limits).json();
     trial.put("go", "");

@@ -31,7 +31,7 @@ impl Guest {
             target.join("root.img").display()
         );
         let output = Command::new("timeout")
-            .args(["--kill-after=5", "240", "qemu-system-x86_64"])
+            .args(["--kill-after=5", "320", "qemu-system-x86_64"])
             // Never KVM: where it is there and broken, it hangs instead of falling back.
             .args(["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2"])
             .args(["-m", "1536", "-nodefaults", "-no-reboot"])

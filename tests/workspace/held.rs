@@ -167,7 +167,7 @@ fn kept_if_it_succeeds_waits_on_a_conflict() {
                 .find_map(|exec| found(&exec, name))
         })
     };
-    let patience = std::time::Duration::from_secs(20);
+    let patience = std::time::Duration::from_secs(60);
     assert!(
         support::wait_until(patience, || find("written").is_some()),
         "it does not run"

@@ -1,6 +1,7 @@
 //! What execs run in. A backend says which guarantees it gives on this host right now, each with
 //! evidence; it refuses what it cannot enforce and never weakens.
 
+mod disk;
 mod docker;
 mod ended;
 mod host;

@@ -1,5 +1,5 @@
 //! Where on the path a process stands: for traces, and in debug builds for tests, which can make it
-//! stop there for good, to kill it at that very point.
+//! stop there, to kill it at that very point or to look at what others see meanwhile.
 
 /// The time that a stage takes, as traces show it.
 pub(crate) fn span(stage: &'static str) -> tracing::Span {
@@ -9,8 +9,8 @@ pub(crate) fn span(stage: &'static str) -> tracing::Span {
 #[cfg(debug_assertions)]
 static PASSED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
-/// `GLOVEBOX_PAUSE_AT=STAGE:FILE` makes FILE and then waits until it is killed. `STAGE#N` lets the
-/// first N pass.
+/// `GLOVEBOX_PAUSE_AT=STAGE:FILE` makes FILE and waits until it is killed or FILE is taken away.
+/// `STAGE#N` lets the first N pass.
 #[cfg(debug_assertions)]
 pub(crate) fn reached(stage: &str) {
     let Ok(wish) = std::env::var("GLOVEBOX_PAUSE_AT") else {
@@ -26,8 +26,8 @@ pub(crate) fn reached(stage: &str) {
         return;
     }
     if std::fs::write(file, "").is_ok() {
-        loop {
-            std::thread::park();
+        while std::fs::exists(file).unwrap_or(true) {
+            std::thread::sleep(std::time::Duration::from_millis(5));
         }
     }
 }

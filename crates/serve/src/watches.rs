@@ -280,8 +280,9 @@ mod tests {
         let two = enter("a", "p").unwrap();
         assert!(Arc::ptr_eq(&one.watched, &two.watched));
         let now = one.now();
-        std::fs::write(place.path().join("f"), b"x").unwrap();
-        let told = two.watched.watch.after(now, 10, Duration::from_secs(10));
+        // A directory is one event, and nothing of it comes later.
+        std::fs::create_dir(place.path().join("d")).unwrap();
+        let told = two.watched.watch.after(now, 10, Duration::from_secs(60));
         assert!(!told.events.is_empty());
         drop((one, two));
         let again = enter("a", "p").unwrap();
@@ -326,7 +327,7 @@ mod tests {
             has_begun.recv().unwrap();
             let (done, is_done) = channel();
             scope.spawn(move || done.send(enter("quick").map(drop)));
-            let quick = is_done.recv_timeout(Duration::from_secs(20));
+            let quick = is_done.recv_timeout(Duration::from_secs(60));
             // However it went, nobody is left waiting.
             let same = scope.spawn(|| enter("slow"));
             go.send(()).unwrap();

@@ -337,7 +337,7 @@ fn what_is_old_is_forgotten_in_bounded_steps(it: Fixture) {
     it.store
         .admit("o", &running(), with_key(&key("old", 1)))
         .unwrap();
-    it.execute("UPDATE request_keys SET created_at = created_at - 100000000");
+    it.execute("UPDATE request_keys SET created_at = created_at - 100000000000");
     it.store
         .admit("o", &running(), with_key(&key("new", 1)))
         .unwrap();
@@ -346,9 +346,8 @@ fn what_is_old_is_forgotten_in_bounded_steps(it: Fixture) {
     let terms = with_budget("a", Budget::default());
     it.store.admit("o", &record, terms).unwrap();
     it.execute("UPDATE budget_minutes SET minute = minute - 62");
-    let minute = std::time::Duration::from_secs(60);
-    assert_eq!(it.store.sweep(minute).unwrap(), 2);
-    assert_eq!(it.store.sweep(minute).unwrap(), 0);
+    assert_eq!(it.store.sweep(common::HOUR).unwrap(), 2);
+    assert_eq!(it.store.sweep(common::HOUR).unwrap(), 0);
     assert_eq!(it.texts("SELECT key FROM request_keys"), ["new"]);
     let admitted = it.store.admit("o", &running(), with_key(&key("old", 2)));
     assert!(matches!(admitted, Ok(Admitted::Opened(_))));

@@ -228,7 +228,7 @@ fn a_message_of_a_dead_server_is_anothers(it: Fixture) {
     assert_eq!(claimed.len(), 1);
     assert_eq!(claimed[0].delivery.attempts, 2, "the cut off one counts");
     // Without anybody's help, too: a claim does not hold for ever.
-    let later = now + Duration::from_secs(61);
+    let later = Timestamp::now() + Duration::from_secs(61);
     let room = [("ops".to_owned(), 10)];
     let again = it.store.claim_deliveries("alive", &room, later).unwrap();
     assert_eq!(again.len(), 1);

@@ -7,10 +7,11 @@ use super::beside_a_neighbour;
 fn burns(caller: Caller, code: &str) {
     beside_a_neighbour(caller, |trial| {
         let run = trial.run([python(), "-c", code]);
-        let outcome = run.with(["--cpu-time", "1s", "--timeout", "30s"]).json();
+        let outcome = run.with(["--cpu-time", "1s", "--timeout", "60s"]).json();
         outcome.expect("killed", 137, Some("cpu"));
         let used = outcome.record["usage"]["cpu_ms"].as_u64().unwrap();
-        assert!((900..4000).contains(&used), "used {used} ms");
+        // Far less than it would have had in its time; looks are late on a loaded machine.
+        assert!((900..10_000).contains(&used), "used {used} ms");
     });
 }
 

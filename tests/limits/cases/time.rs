@@ -2,14 +2,16 @@
 
 use std::ffi::OsStr;
 use std::io::Read;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use support::{Caller, python};
+use support::{Caller, processes_with, python, wait_until};
 
 use super::beside_a_neighbour;
 
-/// From the limit to the end of the exec, a program's grace included.
-const LATE: Duration = Duration::from_secs(5);
+/// From the limit to the end of the program, its grace included.
+const LATE: Duration = Duration::from_secs(15);
+/// What anything here may need on a disk that is busy elsewhere.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn times_out(caller: Caller, command: &[&str]) {
     beside_a_neighbour(caller, |trial| {
@@ -17,12 +19,9 @@ fn times_out(caller: Caller, command: &[&str]) {
         outcome.expect("timed_out", 124, Some("wall"));
         assert_eq!(outcome.record["timed_out"], true);
         let took = Duration::from_millis(outcome.record["duration_ms"].as_u64().unwrap());
-        assert!(took >= Duration::from_secs(1), "{took:?}");
-        assert!(
-            outcome.took < Duration::from_secs(1) + LATE,
-            "{:?}",
-            outcome.took
-        );
+        let limit = Duration::from_secs(1);
+        assert!((limit..limit + LATE).contains(&took), "{took:?}");
+        assert!(outcome.took < limit + PATIENCE, "{:?}", outcome.took);
     });
 }
 
@@ -33,24 +32,30 @@ pub fn a_timeout_is_kept(caller: Caller) {
 /// Whoever does not read holds up the program, and neither the clock nor the record.
 pub fn a_reader_that_does_not_read(caller: Caller) {
     beside_a_neighbour(caller, |trial| {
-        let script = "yes | head -c 3000000; sleep 30";
+        let script = ": > begun; yes | head -c 3000000; sleep 1000";
         let report = trial.work().join("report.json");
         let run = trial
             .run(["/bin/sh", "-c", script])
-            .with(["--timeout", "1s"]);
+            .with(["--timeout", "3s"]);
         let mut child = run
             .with([OsStr::new("--report"), report.as_os_str()])
             .spawn();
         let mut output = child.stdout.take().unwrap();
-        // Longer than the limit: nothing is read meanwhile, and that is the case under test.
-        std::thread::sleep(Duration::from_secs(3));
+        let begun = trial.work().join("begun");
+        assert!(wait_until(PATIENCE, || begun.exists()), "it never began");
+        // Nothing is read until it is over, and that is the case under test.
+        let over = wait_until(PATIENCE, || {
+            let alive = processes_with(trial.tag());
+            alive.iter().all(|pid| *pid == child.id())
+        });
+        assert!(over, "the clock stood still");
         output.read_to_end(&mut Vec::new()).unwrap();
         let status = child.wait().unwrap();
         assert_eq!(status.code(), Some(124));
         let record = std::fs::read_to_string(&report).unwrap();
         let record: serde_json::Value = serde_json::from_str(&record).unwrap();
         let took = record["duration_ms"].as_u64().unwrap();
-        assert!(took < 2500, "the clock stood still: {took} ms");
+        assert!(took >= 3000, "{took} ms");
     });
 }
 
@@ -79,10 +84,16 @@ pub fn a_program_that_stopped_itself(caller: Caller) {
 /// More on request: `GLOVEBOX_TEST_TIMER_RACES=1000`.
 pub fn an_end_at_the_very_moment_of_the_timeout(caller: Caller) {
     let asked = std::env::var("GLOVEBOX_TEST_TIMER_RACES").ok();
+    let is_asked = asked.is_some();
     let rounds = asked.and_then(|text| text.parse().ok()).unwrap_or(60);
     beside_a_neighbour(caller, |trial| {
+        let since = Instant::now();
         let (mut succeeded, mut timed_out) = (0, 0);
         for round in 0..rounds {
+            // A disk that is busy elsewhere makes each of them long.
+            if since.elapsed() > PATIENCE && !is_asked {
+                break;
+            }
             // Around the limit, from just before to just after.
             let seconds = format!("0.{:03}", 92 + round % 12);
             let outcome = trial

@@ -100,6 +100,13 @@ impl Account {
         if self.unified { self.v2() } else { self.v1() }
     }
 
+    /// Its processes, by their numbers here; those of gVisor stand for its programs.
+    pub(super) fn processes(&self) -> Vec<i32> {
+        let listed = std::fs::read_to_string(self.dir("pids").join("cgroup.procs"));
+        let listed = listed.unwrap_or_default();
+        listed.lines().filter_map(|pid| pid.parse().ok()).collect()
+    }
+
     fn dir(&self, controller: &str) -> PathBuf {
         let root = Path::new(ROOT);
         if self.unified {

@@ -13,8 +13,8 @@ use rustix::io::Errno;
 
 use super::account::{Account, Parents, Sum};
 use super::cli::{Cli, Running};
-use super::disk::Disk;
 use super::pipes::{Inlet, Outlet, buffer};
+use crate::disk::{Disk, Filled};
 use crate::streams::{Cancel, Sink, Stream};
 
 /// An engine takes so long to start a program at most, before its clock runs anyway.
@@ -79,8 +79,7 @@ pub(super) struct Attended {
     /// later than that sign.
     pub(super) seen: Duration,
     pub(super) used: Sum,
-    /// Nearly all of the disk is taken.
-    pub(super) full: Option<LimitKind>,
+    pub(super) disk: Filled,
 }
 
 pub(super) fn attend(asked: Attend<'_>) -> Result<Attended> {
@@ -158,7 +157,7 @@ struct Turns<'run> {
     inlet: Inlet,
     outlets: [Outlet; 2],
     profile: &'run Profile,
-    disk: Disk<'run>,
+    disk: Option<Disk<'run>>,
     parents: &'run Parents,
     id: &'run str,
     account: Option<Account>,
@@ -299,7 +298,9 @@ impl Turns<'_> {
                 return Some(LimitKind::Cpu);
             }
         }
-        self.disk.look()
+        let account = self.account.as_ref();
+        let processes = || account.map(Account::processes).unwrap_or_default();
+        self.disk.as_mut()?.look(processes)
     }
 
     fn stop(&mut self, reason: Reason, grace: Duration) {
@@ -362,7 +363,7 @@ impl Turns<'_> {
                 pids_refused: since(self.last.pids_refused, self.base.pids_refused),
                 ..self.last
             },
-            full: self.disk.used_up(),
+            disk: self.disk.as_ref().map(Disk::at_the_end).unwrap_or_default(),
             outlets: self.outlets,
         }
     }

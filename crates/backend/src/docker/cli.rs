@@ -375,12 +375,12 @@ mod tests {
         let script = "sleep 300 & echo $! >&2; wait";
         let hung = shell().call(&["-c", script], Duration::from_millis(300));
         assert_eq!(hung.err().map(|it| it.code), Some(Code::BackendUnavailable));
-        assert!(since.elapsed() < Duration::from_secs(10));
+        assert!(since.elapsed() < Duration::from_secs(60));
     }
 
     #[test]
     fn nothing_of_ours_is_in_its_environment() -> Result<()> {
-        let said = shell().ask(&["-c", "env"], Duration::from_secs(10))?;
+        let said = shell().ask(&["-c", "env"], Duration::from_secs(60))?;
         let said = String::from_utf8_lossy(&said).into_owned();
         let names: Vec<&str> = said
             .lines()

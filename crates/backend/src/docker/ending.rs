@@ -33,8 +33,7 @@ pub(super) fn ended(
         Some(SIGXFSZ) => Some(LimitKind::Disk),
         _ if oom => Some(LimitKind::Memory),
         _ if used.pids_refused > 0 => Some(LimitKind::Pids),
-        _ if code == 0 => None,
-        _ => attended.full,
+        _ => attended.disk.met_by(code == 0),
     };
     let (ending, limit_hit) = match attended.reason {
         Some(Reason::Canceled) => (Ending::Canceled, None),

@@ -6,7 +6,6 @@ mod attend;
 pub(crate) mod binds;
 mod cli;
 mod create;
-mod disk;
 mod ending;
 mod engine;
 mod environment;

@@ -10,10 +10,10 @@ use rustix::process::{Signal, WaitStatus};
 
 use super::family::Used;
 use super::start::{Program, STUBBORN, failed};
+use crate::disk::Disk;
 use crate::ended::{Ended, Ending};
-use crate::native::processes::Count;
+use crate::native::processes::{Count, own_time};
 use crate::native::pump::{Inlet, Outlet, Taken};
-use crate::native::space::Space;
 use crate::streams::{Cancel, Sink};
 
 /// How soon a reader that had no room is asked again.
@@ -49,7 +49,7 @@ pub(super) struct Attend<'run> {
     pub(super) profile: &'run Profile,
     pub(super) inlet: Inlet,
     pub(super) outlets: [Outlet; 2],
-    pub(super) space: Option<Space<'run>>,
+    pub(super) disk: Option<Disk<'run>>,
 }
 
 pub(super) fn attend(asked: Attend<'_>, sink: &mut dyn Sink, cancel: &Cancel) -> Result<Ended> {
@@ -193,11 +193,12 @@ impl Turns<'_> {
             _ => {}
         }
         if now >= self.look {
+            let spent = own_time();
             if let (Some(limit), None) = (self.passed()?, self.stopping) {
                 self.stop(Reason::Limit(limit), Duration::ZERO);
             }
-            let ended = Instant::now();
-            self.look = ended + LOOK.max(ended.saturating_duration_since(now) * LOOK_SHARE);
+            let spent = own_time().saturating_sub(spent);
+            self.look = Instant::now() + LOOK.max(spent * LOOK_SHARE);
         }
         Ok(())
     }
@@ -221,9 +222,9 @@ impl Turns<'_> {
         if used.cpu_ms > limits.cpu_ms.get() {
             return Ok(Some(LimitKind::Cpu));
         }
-        let root = self.asked.program.pid();
-        let space = self.asked.space.as_mut();
-        Ok(space.and_then(|space| space.look(Some(root))))
+        let members = || family.members().into_iter().map(|(pid, _)| pid).collect();
+        let disk = self.asked.disk.as_mut();
+        Ok(disk.and_then(|disk| disk.look(members)))
     }
 
     fn stop(&mut self, reason: Reason, grace: Duration) {
@@ -252,7 +253,7 @@ impl Turns<'_> {
     fn conclude(self, status: WaitStatus, lasted: Duration) -> Ended {
         let signal = status.terminating_signal();
         let code = status.exit_status();
-        let full = || self.asked.space.as_ref().and_then(Space::used_up);
+        let taken = || self.asked.disk.as_ref().map(Disk::at_the_end);
         let (ending, limit_hit) = match (self.stopping.map(|it| it.reason), signal) {
             (Some(Reason::Canceled), _) => (Ending::Canceled, None),
             (Some(Reason::Limit(LimitKind::Wall)), _) => (Ending::TimedOut, Some(LimitKind::Wall)),
@@ -262,11 +263,8 @@ impl Turns<'_> {
             (None, Some(signal)) => (Ending::Signaled { signal }, None),
             (None, None) => {
                 let code = code.unwrap_or(255);
-                let passed = match code {
-                    0 => self.asked.space.as_ref().and_then(Space::passed),
-                    _ => full(),
-                };
-                (Ending::Exited { code }, passed)
+                let met = taken().and_then(|taken| taken.met_by(code == 0));
+                (Ending::Exited { code }, met)
             }
         };
         Ended {

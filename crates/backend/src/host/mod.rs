@@ -22,9 +22,9 @@ use self::attend::{Attend, attend};
 use self::places::Places;
 use self::start::{Launch, Program};
 use self::variables::Variables;
+use crate::disk::Disk;
 use crate::ended::Ended;
 use crate::native::pump::{Inlet, Outlet};
-use crate::native::space::Space;
 use crate::sandbox::{Remains, Run, Sandbox, no_observation, no_secrets};
 use crate::spec::{Spec, c_string};
 use crate::streams::Stream;
@@ -89,7 +89,7 @@ impl Host {
         let (inlet, input) = Inlet::new(run.stdin).map_err(no_pipe)?;
         let (stdout, output) = Outlet::new(Stream::Stdout).map_err(no_pipe)?;
         let (stderr, error) = Outlet::new(Stream::Stderr).map_err(no_pipe)?;
-        let space = Space::new(run.watched, &run.profile.limits);
+        let disk = Disk::new(run.watched, &run.profile.limits);
         let program = Program::start(Launch {
             command: self.places.command(command)?,
             argv: order.argv.iter().map(c_string).collect::<Vec<CString>>(),
@@ -106,7 +106,7 @@ impl Host {
             profile: run.profile,
             inlet,
             outlets: [stdout, stderr],
-            space,
+            disk,
         };
         attend(asked, run.sink, run.cancel)
     }

@@ -107,10 +107,6 @@ impl Program {
         &self.process
     }
 
-    pub(super) fn pid(&self) -> i32 {
-        self.pid.as_raw_nonzero().get()
-    }
-
     /// Ends whoever is left and buries the program, which has ended or is ended here.
     pub(super) fn finish(&mut self) -> Result<WaitStatus> {
         if let Some(status) = self.status {

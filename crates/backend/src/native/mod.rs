@@ -14,7 +14,6 @@ mod probe;
 pub(crate) mod processes;
 pub(crate) mod pump;
 mod sandbox;
-pub(crate) mod space;
 mod standing;
 mod supervise;
 mod tray;

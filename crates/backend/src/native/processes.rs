@@ -3,8 +3,10 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
+use rustix::time::{ClockId, clock_gettime};
 
 /// Clock ticks per second of the numbers in /proc, fixed by the kernel's interface.
 const TICKS: u64 = 100;
@@ -264,10 +266,19 @@ fn tree(init: i32, mut visit: impl FnMut(i32, u64)) {
     }
 }
 
+/// Pid 1 of a sandbox and everything below it.
+pub(crate) fn of(init: i32) -> Vec<i32> {
+    let mut all = Vec::new();
+    tree(init, |pid, _| all.push(pid));
+    all
+}
+
 /// Everything below pid 1 of a sandbox, itself not counted among the pids.
 pub(crate) fn below(init: i32, count: Count) -> Sum {
     let mut sum = Sum::default();
+    let mut all = Vec::new();
     tree(init, |pid, threads| {
+        all.push(pid);
         sum.cpu_ms += ticks(pid).unwrap_or(0) * 1000 / TICKS;
         if pid == init {
             return;
@@ -289,7 +300,7 @@ pub(crate) fn below(init: i32, count: Count) -> Sum {
         }
     });
     // A memory file that is written and not mapped is in nobody's account.
-    let files = nameless_files(init, |_, file| is_memory(file)).bytes;
+    let files = nameless_files(all, |_, file| is_memory(file)).bytes;
     sum.memory_bytes = sum.anon_bytes + sum.shmem_bytes.max(files);
     sum
 }
@@ -307,11 +318,11 @@ pub(crate) struct Nameless {
 }
 
 /// Of the file systems that count, each file once.
-pub(crate) fn nameless_files(init: i32, counts: impl Fn(u64, &Path) -> bool) -> Nameless {
+pub(crate) fn nameless_files(processes: Vec<i32>, counts: impl Fn(u64, &Path) -> bool) -> Nameless {
     use std::os::unix::fs::MetadataExt;
     let mut seen = HashSet::new();
     let mut sum = Nameless::default();
-    tree(init, |pid, _| {
+    for pid in processes {
         for held in fs::read_dir(format!("/proc/{pid}/fd"))
             .into_iter()
             .flatten()
@@ -330,8 +341,15 @@ pub(crate) fn nameless_files(init: i32, counts: impl Fn(u64, &Path) -> bool) -> 
                 sum.files += 1;
             }
         }
-    });
+    }
     sum
+}
+
+/// The processor's time that this thread has used: what looking costs, however long others make it
+/// take.
+pub(crate) fn own_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 /// `RssAnon` and `RssShmem` of proc_pid_status(5), in kilobytes there.

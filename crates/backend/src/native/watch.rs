@@ -9,7 +9,7 @@ use glovebox_workspace::Dir;
 
 use super::baseline::Baseline;
 use super::processes::{self, Count, Sum};
-use super::space::Space;
+use crate::disk::{Disk, Filled};
 
 /// Short runs are never looked at; a bomb gets about this long.
 const INTERVAL: Duration = Duration::from_millis(25);
@@ -21,7 +21,7 @@ const MEMORY_KILLS: u32 = 16;
 pub(super) struct Watch<'run> {
     profile: &'run Profile,
     baseline: Baseline,
-    space: Option<Space<'run>>,
+    disk: Option<Disk<'run>>,
     next: Instant,
     init: Option<i32>,
     peak: Sum,
@@ -39,7 +39,7 @@ impl<'run> Watch<'run> {
         Self {
             profile,
             baseline,
-            space: Space::new(watched, &profile.limits),
+            disk: Disk::new(watched, &profile.limits),
             next: started + INTERVAL,
             init: None,
             peak: Sum::default(),
@@ -82,14 +82,8 @@ impl<'run> Watch<'run> {
         self.pids_reached
     }
 
-    /// At the end: a program that was quick may have taken more than was looked for.
-    pub(super) fn space_passed(&self) -> Option<LimitKind> {
-        self.space.as_ref().and_then(Space::passed)
-    }
-
-    /// At the end: a failed program may have met the limit of one file, which ends nobody.
-    pub(super) fn space_used_up(&self) -> Option<LimitKind> {
-        self.space.as_ref().and_then(Space::used_up)
+    pub(super) fn disk_taken(&self) -> Filled {
+        self.disk.as_ref().map(Disk::at_the_end).unwrap_or_default()
     }
 
     /// The first limit that is passed, if it is time to look.
@@ -105,8 +99,8 @@ impl<'run> Watch<'run> {
             Some(group) => self.look_at_group(group),
             None => self.look_at_processes(),
         };
-        let init = self.init;
-        let passed = passed.or_else(|| self.space.as_mut().and_then(|space| space.look(init)));
+        let processes = || self.init.map(processes::of).unwrap_or_default();
+        let passed = passed.or_else(|| self.disk.as_mut().and_then(|disk| disk.look(processes)));
         self.next = Instant::now() + INTERVAL;
         passed
     }

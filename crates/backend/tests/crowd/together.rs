@@ -13,7 +13,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, se
 use crate::house::{Heard, House, OPEN_FILES};
 
 const MANY: usize = 100;
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn name(index: usize) -> String {
     format!("glovebox-crowd-{}-{index}", std::process::id())

@@ -136,6 +136,13 @@ impl House {
     }
 
     pub(crate) fn run_with(&self, argv: &[&str], asked: Asked) -> Said {
+        match asked.act {
+            Some(_) => self.run_once(argv, asked),
+            None => patient(|| self.run_once(argv, asked.again())),
+        }
+    }
+
+    fn run_once(&self, argv: &[&str], asked: Asked) -> Said {
         let (work, inputs, artifacts) =
             (self.dir("work"), self.dir("inputs"), self.dir("artifacts"));
         let tree = |directory, access| Place::Tree(Tree { directory, access });
@@ -209,6 +216,13 @@ impl House {
     }
 
     pub(crate) fn exec_with(&self, kept: &mut dyn Kept, argv: &[&str], asked: Asked) -> Said {
+        match asked.act {
+            Some(_) => self.exec_once(kept, argv, asked),
+            None => patient(|| self.exec_once(&mut *kept, argv, asked.again())),
+        }
+    }
+
+    fn exec_once(&self, kept: &mut dyn Kept, argv: &[&str], asked: Asked) -> Said {
         let (work, artifacts) = (self.dir("work"), self.dir("artifacts"));
         let (inputs, own) = (self.dir("room/inputs"), self.dir("room/artifacts"));
         let room = Room {
@@ -261,6 +275,29 @@ pub(crate) struct Asked {
     pub(crate) act: Option<Act>,
 }
 
+impl Asked {
+    /// The same once more; what is done is done once.
+    fn again(&self) -> Self {
+        Self {
+            stdin: self.stdin.clone(),
+            env: self.env.clone(),
+            cwd: self.cwd,
+            act: None,
+        }
+    }
+}
+
+/// An engine whose disk is busy takes longer than anybody waits for it, now and then.
+pub(crate) fn patient(mut ask: impl FnMut() -> Said) -> Said {
+    for _ in 0..2 {
+        let said = ask();
+        if !said.may_be_asked_again() {
+            return said;
+        }
+    }
+    ask()
+}
+
 /// What was heard of an exec.
 #[derive(Default)]
 pub(crate) struct Said {
@@ -277,6 +314,11 @@ impl Said {
             outcome: Some(Err(error)),
             ..Self::default()
         }
+    }
+
+    /// The engine could not be reached, which may pass.
+    pub(crate) fn may_be_asked_again(&self) -> bool {
+        matches!(&self.outcome, Some(Err(error)) if error.retry.allowed)
     }
 
     pub(crate) fn ended(&self) -> &Ended {

@@ -30,7 +30,7 @@ fn an_engine_that_dies_is_told_and_its_container_removed_later() -> Outcome {
     );
     assert!(said.error().retry.allowed);
     assert!(
-        since.elapsed() < Duration::from_secs(15),
+        since.elapsed() < Duration::from_secs(60),
         "{:?}",
         since.elapsed()
     );
@@ -58,7 +58,7 @@ fn an_engine_that_hangs_is_given_up() -> Outcome {
     }
     let engine = OwnEngine::start();
     let mut house = House::new(&engine.host, "runc");
-    house.profile.limits.wall_ms = Millis(2000);
+    house.profile.limits.wall_ms = Millis(4000);
     let dir = engine.dir();
     let asked = Asked {
         act: Some(Box::new(move |_| tell(&dir, "pause"))),
@@ -74,7 +74,7 @@ fn an_engine_that_hangs_is_given_up() -> Outcome {
         "{:?}",
         said.error()
     );
-    assert!(took < Duration::from_secs(60), "{took:?}");
+    assert!(took < Duration::from_secs(100), "{took:?}");
     house.profile.limits.wall_ms = Millis::secs(30);
     assert_eq!(house.run(&["echo", "back"]).stdout, "back\n");
     assert!(house.containers().is_empty());

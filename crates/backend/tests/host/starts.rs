@@ -139,7 +139,9 @@ fn limits_hold_from_its_start_on() {
     rustix::io::write(&writer, b"go\n").unwrap();
     drop(writer);
     let told = bench.fed(
-        "(read x; echo $x; sleep 1; ulimit -c; ulimit -n; ulimit -t)",
+        "(read x; echo $x; i=0; \
+         until [ \"$(ulimit -c) $(ulimit -n) $(ulimit -t)\" = '0 123 31' ] || [ $i -ge 300 ]; \
+         do sleep 0.1; i=$((i+1)); done; ulimit -c; ulimit -n; ulimit -t)",
         reader,
     );
     assert_eq!(told.stdout, "go\n0\n123\n31\n");

@@ -21,7 +21,7 @@ while time.process_time() < end: pass";
     assert!(told.ended.usage.cpu_ms >= 300, "{told:?}");
     assert!(told.ended.usage.max_memory_bytes >= 30 << 20, "{told:?}");
     let calm = run(&mut kept, &rooms, &profile, &shell("true")).unwrap();
-    assert!(calm.ended.usage.cpu_ms < 100, "{calm:?}");
+    assert!(calm.ended.usage.cpu_ms < 300, "{calm:?}");
     assert!(calm.ended.usage.max_memory_bytes < 30 << 20, "{calm:?}");
     // A limit that the first one met is not the second one's.
     let many = "i=0; while [ $i -lt 100 ]; do sleep 600 & i=$((i+1)); done";

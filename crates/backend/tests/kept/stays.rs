@@ -1,6 +1,6 @@
 //! What is there after an exec.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use glovebox_backend::{Cancel, Ending, Kept, KeptNative, Order, Run};
 use glovebox_model::{Code, LimitKind, Millis, Profile, Result};
@@ -110,7 +110,8 @@ pub(crate) fn a_fork_bomb_is_swept_and_leaves_it_usable() {
     let mut profile = profile();
     // Few enough that they run out of time, and not of memory.
     profile.limits.pids = glovebox_model::Count(60);
-    profile.limits.wall_ms = Millis(700);
+    let mut short = profile.clone();
+    short.limits.wall_ms = Millis(700);
     let rooms = Rooms::new(&yard.house, "a");
     let mut kept = keep(&yard, &profile);
     let bomb = "import os, signal
@@ -122,7 +123,7 @@ while True:
         pass";
     for _ in 0..2 {
         let order = order(&["python3", "-c", bomb], &[]);
-        let told = run(&mut kept, &rooms, &profile, &order).unwrap();
+        let told = run(&mut kept, &rooms, &short, &order).unwrap();
         assert_eq!(told.ended.ending, Ending::TimedOut, "{told:?}");
         assert!(kept.is_alive());
         let calm = shell("echo calm; ls -d /proc/[0-9]* | wc -l");
@@ -136,12 +137,13 @@ while True:
 
 pub(crate) fn out_of_time_it_stays_usable() {
     let yard = Yard::new();
-    let mut profile = profile();
-    profile.limits.wall_ms = Millis(300);
+    let profile = profile();
+    let mut short = profile.clone();
+    short.limits.wall_ms = Millis(300);
     let rooms = Rooms::new(&yard.house, "a");
     let mut kept = keep(&yard, &profile);
     let stubborn = shell("trap '' TERM; echo up; while :; do sleep 600; done");
-    let told = run(&mut kept, &rooms, &profile, &stubborn).unwrap();
+    let told = run(&mut kept, &rooms, &short, &stubborn).unwrap();
     assert_eq!(told.ended.ending, Ending::TimedOut);
     assert_eq!(told.ended.limit_hit, Some(LimitKind::Wall));
     assert!(kept.is_alive());
@@ -200,7 +202,7 @@ pub(crate) fn one_that_died_is_noticed() {
     // The only child of the keeper, which is the only one of ours that is not waiting.
     let init = crate::apart::init_of(&kept);
     kill_process(Pid::from_raw(init).unwrap(), Signal::KILL).unwrap();
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = soon();
     while kept.is_alive() {
         assert!(Instant::now() < deadline);
         std::thread::yield_now();

@@ -12,7 +12,7 @@ use glovebox_model::{Access, NetworkMode, Profile, Result};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt;
 
-use crate::house::{Both, Told, Yard, order, profile, unbound};
+use crate::house::{Both, PATIENCE, Told, Yard, order, profile, unbound};
 
 pub(crate) fn networked() -> Profile {
     Profile {
@@ -108,10 +108,9 @@ fn serve(way_out: WayOut, stopped: &OwnedFd) -> Vec<String> {
         fds.extend(proxy.iter().map(|it| PollFd::new(it, PollFlags::IN)));
         fds.extend(dns.iter().map(|it| PollFd::new(it, PollFlags::IN)));
         poll(&mut fds, None).unwrap();
-        if !fds[0].revents().is_empty() {
-            return heard;
-        }
-        // None of them blocks: what has nothing says so.
+        let is_over = !fds[0].revents().is_empty();
+        // None of them blocks: what has nothing says so. Whoever did not wait for an answer may
+        // still be in line when all is over.
         for listener in &transparent {
             while let Ok((stream, _)) = listener.accept() {
                 let line = format!("tcp {}", original(&stream));
@@ -132,6 +131,9 @@ fn serve(way_out: WayOut, stopped: &OwnedFd) -> Vec<String> {
                 heard.push(format!("dns {}", String::from_utf8_lossy(question)));
                 socket.send_to(&reply(question), from).unwrap();
             }
+        }
+        if is_over {
+            return heard;
         }
     }
 }
@@ -168,7 +170,7 @@ fn reply(question: &[u8]) -> Vec<u8> {
 
 /// Waits until the condition holds.
 pub(crate) fn wait_until(condition: impl Fn() -> bool) -> bool {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
         if condition() {
             return true;

@@ -12,12 +12,12 @@ def attempt(what, act):
         answer = "done"
     except OSError as error:
         answer = errno.errorcode[error.errno]
-    assert time.monotonic() - started < 2, what
+    assert time.monotonic() - started < 20, what
     print(what, answer)
 def send(host, port, kind=socket.SOCK_DGRAM, protocol=0, connected=False):
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, kind, protocol) as it:
-        it.settimeout(5)
+        it.settimeout(60)
         if connected:
             it.connect((host, port))
             it.send(b"x")

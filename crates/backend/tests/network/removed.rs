@@ -16,12 +16,12 @@ def answer(act):
     except OSError as error:
         return errno.errorcode.get(error.errno, str(error))
 def dial(host):
-    with socket.create_connection((host, 80), 3) as it:
-        it.settimeout(3)
+    with socket.create_connection((host, 80), PATIENCE) as it:
+        it.settimeout(PATIENCE)
         return it.makefile().readline().strip() + " " + it.getsockname()[0]
 def datagram(host, port, answered):
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as it:
-        it.settimeout(1)
+        it.settimeout(PATIENCE)
         it.sendto(b"x", (host, port))
         return it.recv(10).decode() if answered else "sent"
 print("SEEN interfaces", sorted(name for _, name in socket.if_nameindex()))
@@ -54,7 +54,10 @@ pub(crate) fn the_way_out_as_a_program_sees_it() {
         return;
     }
     let server = way_out.unwrap().map(Server::start);
-    let told = see(prepared, &profile, LOOK, &[]);
+    // Intact it answers at once; what a part is missing of may never.
+    let patience = if removed { 2 } else { 60 };
+    let look = format!("PATIENCE = {patience}\n{LOOK}");
+    let told = see(prepared, &profile, &look, &[]);
     server.into_iter().for_each(|it| drop(it.stop()));
     match told {
         Err(_) if removed => {}

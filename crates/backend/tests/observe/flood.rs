@@ -44,7 +44,8 @@ pub(crate) fn time_is_kept_however_much_is_asked() {
     let (ended, _) = run(prepared, &profile, &order(&["python3", "-c", code], &[]));
     let ended = ended.unwrap();
     assert_eq!(ended.ending, Ending::TimedOut);
-    assert!(ended.duration < Duration::from_secs(10), "{ended:?}");
+    // Nothing else would end them before its processor time is up, after a minute.
+    assert!(ended.duration < Duration::from_secs(40), "{ended:?}");
 }
 
 fn descendants(pid: u32) -> Vec<u32> {

@@ -125,7 +125,7 @@ const PROGRAMS: [&str; 58] = [
     "import signal, os; os.kill(os.getpid(), signal.SIGINT); import time; time.sleep(5)",
     "import atexit; atexit.register(lambda: print('bye')); print('hello')",
     "import atexit; atexit.register(lambda: 1 / 0); print('hello')",
-    "import threading, time\ndef f():\n    time.sleep(.05); print('thread')\nthreading.Thread(target=f).start(); print('main')",
+    "import threading, time\nsaid = threading.Event()\ndef f():\n    said.wait(); time.sleep(.05); print('thread')\nthreading.Thread(target=f).start(); print('main'); said.set()",
     "import threading\ndef f():\n    raise OSError('in a thread')\nt = threading.Thread(target=f, name='t'); t.start(); t.join()",
     "import sys; sys.excepthook = lambda t, v, tb: print('hook', t, v, tb.tb_lineno, tb.tb_next)\n\n1 / 0",
     "import sys, traceback\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    traceback.print_exc(); print(sys.exc_info()[2].tb_next)",

@@ -119,7 +119,7 @@ fn whoever_stops_waiting_leaves_nothing_to_answer() {
     let (child, id) = house.ask(&[], &["mkdir", "made"]);
     kill_process(Pid::from_child(&child.0), Signal::INT).unwrap();
     child.answer().exits(130);
-    assert_eq!(house.approval(&id)["state"], "void");
+    until(|| (house.approval(&id)["state"] == "void").then_some(()));
     let late = house.as_ann(&["approval", "approve", &id]).exits(2);
     assert!(late.stderr.contains("error[conflict]"), "{late:?}");
     house.close();

@@ -39,7 +39,8 @@ impl Desk<'_> {
             .spawn()
             .unwrap();
         let mut stdin = child.stdin.take().unwrap();
-        stdin.write_all(contents.as_bytes()).unwrap();
+        // One that refuses before it reads may be gone by now.
+        let _ = stdin.write_all(contents.as_bytes());
         drop(stdin);
         child.wait_with_output().unwrap().into()
     }

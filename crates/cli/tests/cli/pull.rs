@@ -1,8 +1,10 @@
 //! Images from a registry: a real one, on this machine.
 
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -32,6 +34,13 @@ impl Registry {
                 return None;
             }
         }
+        // Somebody may take its port before it does.
+        let registry = (0..5).find_map(|_| Self::attempt(trial));
+        assert!(registry.is_some(), "the registry does not come up");
+        registry
+    }
+
+    fn attempt(trial: &Trial) -> Option<Self> {
         let address = TcpListener::bind("127.0.0.1:0")
             .unwrap()
             .local_addr()
@@ -47,14 +56,16 @@ impl Registry {
         );
         let mut command = Command::new("docker-registry");
         command.arg("serve").arg(config);
-        let process = Running::spawn(command.stdin(Stdio::null()));
-        let registry = Self {
+        let mut process = Running::spawn(command.stdin(Stdio::null()));
+        let is_up = until(|| match answers(address) {
+            true => Some(true),
+            false => process.0.try_wait().unwrap().map(|_| false),
+        });
+        is_up.then_some(Self {
             process,
             address,
             storage,
-        };
-        until(|| TcpStream::connect(address).ok());
-        Some(registry)
+        })
     }
 
     /// Puts an image of a shell there.
@@ -97,6 +108,19 @@ impl Registry {
         let listed = String::from_utf8(listed.stdout).unwrap();
         listed.lines().map(PathBuf::from).collect()
     }
+}
+
+/// Whether a registry is there, and not somebody else who has the port.
+fn answers(address: SocketAddr) -> bool {
+    let Ok(mut stream) = TcpStream::connect(address) else {
+        return false;
+    };
+    let mut said = Vec::new();
+    let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
+    let _ = stream.write_all(b"GET /v2/ HTTP/1.0\r\n\r\n");
+    let _ = stream.read_to_end(&mut said);
+    let said = String::from_utf8_lossy(&said).to_ascii_lowercase();
+    said.contains("docker-distribution-api-version")
 }
 
 fn sha256(path: &Path) -> String {

@@ -348,7 +348,9 @@ fn a_server_keeps_them_and_says_the_same() {
 #[test]
 fn one_in_use_is_not_taken_down() {
     let trial = Trial::new();
-    let server = Served::start(&trial, &[]);
+    // Far longer than anybody waits for it.
+    let config = trial.file("long.toml", "[settings]\ntimeout = \"4m\"\n");
+    let server = Served::start(&trial, &["--config", config.to_str().unwrap()]);
     let run = |args: &[&str]| trial.run(&with(&server, args));
     let made = run(&[
         "sandbox",
@@ -359,7 +361,7 @@ fn one_in_use_is_not_taken_down() {
         "demo",
     ]);
     let name = made.exits(0).stdout.trim().to_owned();
-    let args = ["exec", &name, "--", "sleep", "60"];
+    let args = ["exec", &name, "--", "sleep", "200"];
     let running = Running::spawn(&mut trial.command(&with(&server, &args)));
     until(|| {
         let row = run(&["sandbox", "info", &name, "--json"]).exits(0).json();

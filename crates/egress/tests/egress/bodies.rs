@@ -151,20 +151,26 @@ pub(crate) async fn lengths_that_lie() {
     );
 }
 
-const SHORT: u64 = 300;
-
-/// Ends in about the time that is given, with this code.
+/// Ends in about the time that is given, with this code. A busy host may not have come so far by
+/// then, and has more time.
 async fn ends(world: &World, url: &str, code: RefusalCode) {
-    let began = Instant::now();
-    let request = RetrieveRequest {
-        timeout_ms: Some(SHORT),
-        ..RetrieveRequest::of(url)
-    };
-    let retrieved = world.retriever.get("me", request).await;
-    assert_eq!(retrieved.error_code, Some(code), "{:?}", retrieved.error);
-    let took = began.elapsed();
-    assert!(took >= Duration::from_millis(SHORT), "{took:?}");
-    assert!(took < Duration::from_secs(10), "{took:?}");
+    let mut told = None;
+    for time in [300, 2000, 8000].map(Duration::from_millis) {
+        let began = Instant::now();
+        let request = RetrieveRequest {
+            timeout_ms: Some(u64::try_from(time.as_millis()).unwrap()),
+            ..RetrieveRequest::of(url)
+        };
+        let retrieved = world.retriever.get("me", request).await;
+        let took = began.elapsed();
+        assert!(took >= time, "{took:?}, {:?}", retrieved.error);
+        assert!(took < time + Duration::from_secs(20), "{took:?}");
+        if retrieved.error_code == Some(code) {
+            return;
+        }
+        told = retrieved.error;
+    }
+    panic!("{told:?} instead of {code}");
 }
 
 /// S134: always something within any idle limit, and never an end.

@@ -11,7 +11,7 @@ use crate::tls;
 use crate::world::{PUBLIC, Road, Server, World, ok, redirect};
 
 fn soon() -> Instant {
-    Instant::now() + Duration::from_secs(10)
+    Instant::now() + Duration::from_secs(60)
 }
 
 const SECRET: &str = "Bearer of-a-secret";

@@ -315,7 +315,7 @@ mod tests {
         }
     }
 
-    const LONG: Duration = Duration::from_secs(20);
+    const LONG: Duration = Duration::from_secs(60);
 
     fn slots() -> (Arc<Slots>, SandboxId) {
         let slots = Arc::new(Slots::default());

@@ -86,7 +86,7 @@ fn pool(config: PoolConfig, standing: usize) -> (Pool, Arc<World>) {
 }
 
 fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !is_so() {
         assert!(Instant::now() < deadline, "{what}");
         std::thread::yield_now();

@@ -116,7 +116,7 @@ async fn answer(
 }
 
 /// Closing with unread bytes would reset the connection, and the answer could be lost with it.
-async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+pub(crate) async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let read = async {
         if stream.shutdown().await.is_ok() {
             let (mut rest, mut left) = (vec![0; 16 << 10], LINGER_BYTES);

@@ -11,7 +11,7 @@ mod tls;
 mod unix;
 
 pub(crate) use accept::{Hall, Listener};
-pub(crate) use connection::Peer;
+pub(crate) use connection::{Peer, linger};
 pub(crate) use handover::{Handover, Line, Wire};
 pub(crate) use tcp::bind as bind_tcp;
 pub(crate) use tls::acceptor;

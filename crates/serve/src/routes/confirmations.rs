@@ -9,17 +9,16 @@ use glovebox_model::{Approval, ApprovalId, ApprovalState, Via};
 use glovebox_store::ApprovalFilter;
 use jiff::Timestamp;
 use tokio::time::{Instant, MissedTickBehavior, interval};
-use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 
 use super::approvals::{answer, find, page};
+use super::websocket::{Socket, part, socket};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::body::parse;
 use crate::failure::{Answer, discreet};
-use crate::listen::{Line, Wire};
+use crate::listen::Line;
 use crate::places::Place;
 use crate::wire::{Confirmation, ConfirmationAnswer};
 
@@ -44,8 +43,6 @@ pub(super) struct Confirmations {
     told: BTreeMap<ApprovalId, usize>,
 }
 
-type Socket = WebSocketStream<Box<dyn Wire>>;
-
 /// Why it ends.
 enum End {
     Gone,
@@ -66,29 +63,14 @@ impl Confirmations {
     }
 
     pub(super) async fn attend(mut self, line: Line) {
-        let config = WebSocketConfig::default()
-            .max_message_size(Some(MESSAGE_BYTES))
-            .max_frame_size(Some(MESSAGE_BYTES));
-        let (wire, early, role) = (line.wire, line.early.to_vec(), Role::Server);
-        let mut socket =
-            WebSocketStream::from_partially_read(wire, early, role, Some(config)).await;
+        let mut socket = socket(line, MESSAGE_BYTES).await;
         let (code, reason) = match self.listen(&mut socket).await {
             End::Gone => return,
             End::Closing => (CloseCode::Away, "the server closes"),
             End::Refused => (CloseCode::Policy, "the token is not valid any more"),
             End::TooLarge => (CloseCode::Size, "a message has at most 1 MiB"),
         };
-        let frame = CloseFrame {
-            code,
-            reason: reason.into(),
-        };
-        // Who does not take it, or does not answer it, is left.
-        let _ = tokio::time::timeout(LOOK, async {
-            if socket.close(Some(frame)).await.is_ok() {
-                while let Some(Ok(_)) = socket.next().await {}
-            }
-        })
-        .await;
+        part(socket, code, reason).await;
     }
 
     async fn listen(&mut self, socket: &mut Socket) -> End {

@@ -11,16 +11,27 @@ use crate::failure::{Answer, Failure};
 /// How often the store is asked about an exec that another server runs.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// One of the caller's space, by its id or by the caller's own.
+/// From an end that is written to one that is over: its files are sealed and its workspace is left
+/// in between, which a busy disk can make long.
+const LEAVING: Duration = Duration::from_secs(10);
+
+/// One of the caller's space, by its id or by the caller's own. Whoever is told of its end finds its
+/// files whole and its workspace free.
 pub(super) async fn find(app: &App, space: &SpaceId, name: &str) -> Answer<Exec> {
-    let (space, name) = (space.clone(), name.to_owned());
+    let (owner, name) = (space.clone(), name.to_owned());
     let found = app
-        .ask("find", move |dispatcher| dispatcher.find(&space, &name))
+        .ask("find", move |dispatcher| dispatcher.find(&owner, &name))
         .await;
-    found.map_err(|failure| match failure.0.code {
+    let exec = found.map_err(|failure| match failure.0.code {
         glovebox_model::Code::NotFound => Failure::no_exec(),
         _ => failure,
-    })
+    })?;
+    if exec.status.is_final()
+        && let Some(mut live) = app.dispatcher().attend(space, &exec.exec_id)
+    {
+        let _ = tokio::time::timeout(LEAVING, live.end()).await;
+    }
+    Ok(exec)
 }
 
 /// The record once the exec has ended, or as it is when the time is over.

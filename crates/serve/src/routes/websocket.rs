@@ -1,16 +1,27 @@
-//! Opening a WebSocket, whoever speaks on it afterwards.
+//! Opening a WebSocket and taking leave of it, whoever speaks on it in between.
 
 use std::future::Future;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use futures_util::StreamExt;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 
 use crate::failure::{Answer, Failure};
-use crate::listen::{Handover, Line};
+use crate::listen::{Handover, Line, Wire, linger};
+
+pub(super) type Socket = WebSocketStream<Box<dyn Wire>>;
+
+/// Who does not take the goodbye by then, or does not answer it, is left.
+const PARTING: Duration = Duration::from_secs(1);
 
 /// What is spoken. A token in `bearer.TOKEN` beside it is read by `auth` and never said back.
 const PROTOCOL: &str = "glovebox.v1";
@@ -53,6 +64,32 @@ impl Opening {
     pub(super) fn check(&self) -> Answer<()> {
         key(self)?;
         protocol(&self.headers).map(drop)
+    }
+}
+
+/// The server's end of it. A message of the client's has at most so many bytes.
+pub(super) async fn socket(line: Line, message_bytes: usize) -> Socket {
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(message_bytes))
+        .max_frame_size(Some(message_bytes));
+    let early = line.early.to_vec();
+    Socket::from_partially_read(line.wire, early, Role::Server, Some(config)).await
+}
+
+/// Says why, and waits for the client to have heard it.
+pub(super) async fn part(mut socket: Socket, code: CloseCode, reason: &'static str) {
+    let frame = CloseFrame {
+        code,
+        reason: reason.into(),
+    };
+    let said = tokio::time::timeout(PARTING, async {
+        socket.close(Some(frame)).await?;
+        while let Some(Ok(_)) = socket.next().await {}
+        Ok::<_, Error>(())
+    });
+    // After a message that was too large its rest is still on the way.
+    if let Ok(Ok(())) = said.await {
+        linger(socket.get_mut()).await;
     }
 }
 

@@ -162,7 +162,7 @@ impl Desk {
 
     /// Gives back everything but the directory.
     pub(crate) fn close(self) -> tempfile::TempDir {
-        let drained = self.dispatcher.drain(Duration::from_secs(10), &|| false);
+        let drained = self.dispatcher.drain(Duration::from_secs(60), &|| false);
         drained.unwrap();
         self.directory
     }

@@ -69,7 +69,7 @@ pub(crate) fn a_client_that_goes_away_loses_nothing() {
         house.get("/v1/execs/left").json()["exit_code"] == 0
     });
     assert_eq!(house.get("/v1/execs/left/stdout").body, b"done\n");
-    let mut request = shell("sleep 15");
+    let mut request = shell("sleep 50");
     request["wait"] = json!(false);
     let taken = house.post("/v1/execs", &request);
     assert_eq!(taken.status, 202);

@@ -60,7 +60,7 @@ impl House {
             let ready = |listening: &Listening| told.send(listening.address).unwrap();
             run(options, served, asked, ready).unwrap()
         });
-        let address = ready.recv_timeout(Duration::from_secs(20)).unwrap();
+        let address = ready.recv_timeout(Duration::from_secs(60)).unwrap();
         Self {
             directory,
             address,
@@ -122,11 +122,11 @@ impl Drop for House {
 /// A line of shell.
 pub(crate) fn shell(line: &str) -> Value {
     json!({"exec": {"kind": "shell", "command": "bash", "args": ["-lc", line]},
-           "policy_overrides": {"timeout": "20s"}})
+           "policy_overrides": {"timeout": "60s"}})
 }
 
 pub(crate) fn eventually(what: &str, mut is: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !is() {
         assert!(Instant::now() < deadline, "never: {what}");
         std::thread::sleep(Duration::from_millis(10));

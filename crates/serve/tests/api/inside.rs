@@ -129,7 +129,7 @@ pub(crate) fn what_waits_in_a_directory_waits_for_whoever_has_it() {
     let record = || other.find(&space, &exec).unwrap();
     assert_eq!(record().status.as_str(), "awaiting_approval");
     other
-        .drain(std::time::Duration::from_secs(10), &|| false)
+        .drain(std::time::Duration::from_secs(60), &|| false)
         .unwrap();
     drop(other);
     let desk = Desk::of(third, directory, MANUAL);

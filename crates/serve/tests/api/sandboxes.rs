@@ -319,7 +319,7 @@ pub(crate) fn a_sandbox_in_use_is_not_taken_down() {
     let made = house.post("/v1/sandboxes", &json!({"lifetime": "shared"}));
     assert_eq!(made.status, 201, "{}", made.text());
     let name = made.json()["name"].as_str().unwrap().to_owned();
-    let mut request = shell("sleep 15");
+    let mut request = shell("sleep 50");
     request["sandbox"] = json!({"name": name});
     request["wait"] = json!(false);
     request["client_id"] = json!("inside");
@@ -341,10 +341,14 @@ pub(crate) fn a_sandbox_in_use_is_not_taken_down() {
         house.post("/v1/execs/inside/cancel", &json!({})).status,
         200
     );
-    let removed = Ask::new("DELETE", &format!("/v1/sandboxes/{name}"))
-        .token(&house.admin)
-        .send(house.address);
-    assert_eq!(removed.status, 200, "{}", removed.text());
+    // Busy until the exec is over and recorded.
+    crate::house::eventually("it is removed", || {
+        let removed = Ask::new("DELETE", &format!("/v1/sandboxes/{name}"))
+            .token(&house.admin)
+            .send(house.address);
+        assert!(matches!(removed.status, 200 | 503), "{}", removed.text());
+        removed.status == 200
+    });
 }
 
 pub(crate) fn pool_and_backends_are_for_those_who_look_after_the_server() {

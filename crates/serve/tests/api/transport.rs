@@ -44,15 +44,19 @@ pub(crate) fn a_unix_socket_is_for_its_owner() {
 }
 
 pub(crate) fn a_server_closes_in_order() {
-    let house = House::with(|options| options.patience = std::time::Duration::from_secs(20));
+    let house = House::with(|options| options.patience = std::time::Duration::from_secs(60));
     let address = house.address;
-    let mut request = shell("sleep 1; echo end");
+    let mut request = shell("until [ -e go ]; do sleep 0.05; done; echo end");
     request["client_id"] = json!("last");
+    request["project_id"] = json!("p");
     let ask = Ask::new("POST", "/v1/execs")
         .token(&house.admin)
         .json(&request);
     let waiting = std::thread::spawn(move || ask.send(address));
-    eventually("it runs", || house.get("/v1/execs/last").status == 200);
+    eventually("it runs", || {
+        let last = house.get("/v1/execs/last");
+        last.status == 200 && last.json()["status"] == "running"
+    });
     house.stop();
     eventually("it is not ready any more", || {
         Ask::new("GET", "/readyz").send(address).status == 503
@@ -68,6 +72,8 @@ pub(crate) fn a_server_closes_in_order() {
         200,
         "what is asked is answered"
     );
+    let work = house.directory.path().join("state/projects/p/work");
+    std::fs::write(work.join("go"), "").unwrap();
     let answer = waiting.join().unwrap();
     assert_eq!(answer.json()["exit_code"], 0, "who waited got the answer");
     assert_eq!(house.ended().drained.ended, 1);

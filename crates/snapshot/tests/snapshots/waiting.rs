@@ -74,5 +74,5 @@ fn within_a_quota_whoever_waits_for_another_can_give_up() {
     outer.unwrap();
     let (given_up, after) = inner.unwrap();
     assert_eq!(given_up.unwrap_err().code, Code::Canceled);
-    assert!(after < Duration::from_secs(20), "{after:?}");
+    assert!(after < Duration::from_secs(100), "{after:?}");
 }

@@ -43,6 +43,9 @@ const OWNERS: [&str; 5] = ["o", "owner", "gone", "alive", "0123456789abcdef"];
 
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 
+/// For many writers on a disk that is busy elsewhere.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
 // Fields are dropped in this order: nobody uses a database that is dropped.
 pub(crate) struct Fixture {
     pub(crate) store: Store,
@@ -54,7 +57,7 @@ pub(crate) struct Fixture {
 pub(crate) fn fixture() -> Fixture {
     let dir = tempfile::tempdir().unwrap();
     let state = StateDir::open(dir.path().join("state")).unwrap();
-    let store = Store::open(&state).unwrap();
+    let store = opened(&state, None);
     Fixture {
         store,
         state,
@@ -70,7 +73,7 @@ pub(crate) fn postgres_fixture() -> Option<Fixture> {
 pub(crate) fn over(database: Database) -> Fixture {
     let dir = tempfile::tempdir().unwrap();
     let state = StateDir::open(dir.path().join("state")).unwrap();
-    let store = Store::connect(&state, &database.url).unwrap();
+    let store = opened(&state, Some(&database.url));
     for owner in OWNERS {
         store.enlist(owner, HOUR).unwrap();
     }
@@ -82,6 +85,15 @@ pub(crate) fn over(database: Database) -> Fixture {
     }
 }
 
+/// On SQLite, or on the PostgreSQL of this URL.
+pub(crate) fn opened(state: &StateDir, url: Option<&str>) -> Store {
+    let store = match url {
+        Some(url) => Store::connect_with_patience(state, url, PATIENCE),
+        None => Store::open_with_patience(state, PATIENCE),
+    };
+    store.unwrap()
+}
+
 impl Fixture {
     /// As another process on the same machine would, or another server with the same key.
     pub(crate) fn open_again(&self) -> Store {
@@ -89,10 +101,7 @@ impl Fixture {
     }
 
     pub(crate) fn open_over(&self, state: &StateDir) -> Store {
-        match &self.shared {
-            Some(database) => Store::connect(state, &database.url).unwrap(),
-            None => Store::open(state).unwrap(),
-        }
+        opened(state, self.shared.as_ref().map(|it| it.url.as_str()))
     }
 
     /// Everything as it is now, to be changed without changing this.
@@ -102,10 +111,7 @@ impl Fixture {
         copy_state(self.state.path(), &path);
         let state = StateDir::open(&path).unwrap();
         let shared = self.shared.as_ref().map(Database::copy);
-        let store = match &shared {
-            Some(database) => Store::connect(&state, &database.url).unwrap(),
-            None => Store::open(&state).unwrap(),
-        };
+        let store = opened(&state, shared.as_ref().map(|it| it.url.as_str()));
         Fixture {
             store,
             state,

@@ -301,7 +301,8 @@ fn r17_special_files_neither_block_nor_take_long() {
     run.file("plain", 5);
     let start = Instant::now();
     let collected = run.settle(1 << 20);
-    assert!(start.elapsed() < Duration::from_secs(5));
+    // To read through all of the holes would take many times as long, whatever a busy disk does.
+    assert!(start.elapsed() < Duration::from_secs(60));
     assert_eq!(kept(&collected), ["plain"]);
     let sparse = ("sparse".to_owned(), DropReason::Bytes);
     assert_eq!(drops(&collected), [sparse]);

@@ -108,7 +108,7 @@ impl Run<'_> {
             return Some(LimitKind::Pids);
         }
         if code == Some(0) {
-            return self.watch.space_passed();
+            return self.watch.disk_taken().met_by(true);
         }
         if full.is_some_and(|scratch| scratch.bytes_free < 4096) {
             return Some(LimitKind::Disk);
@@ -116,7 +116,7 @@ impl Run<'_> {
         if full.is_some_and(|scratch| scratch.files_free == 0) {
             return Some(LimitKind::Inodes);
         }
-        if let Some(limit) = self.watch.space_used_up() {
+        if let Some(limit) = self.watch.disk_taken().met_by(false) {
             return Some(limit);
         }
         let over = self.watch.max_memory() > limits.memory_bytes.get();
