@@ -9,8 +9,8 @@ pub(crate) fn span(stage: &'static str) -> tracing::Span {
 #[cfg(debug_assertions)]
 static PASSED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
-/// `GLOVEBOX_PAUSE_AT=STAGE:FILE` makes FILE and waits until it is killed or FILE is taken away.
-/// `STAGE#N` lets the first N pass.
+/// `GLOVEBOX_PAUSE_AT=STAGE:FILE` makes FILE and waits until it is killed, or until there is
+/// `FILE.go`. `STAGE#N` lets the first N pass.
 #[cfg(debug_assertions)]
 pub(crate) fn reached(stage: &str) {
     let Ok(wish) = std::env::var("GLOVEBOX_PAUSE_AT") else {
@@ -26,7 +26,8 @@ pub(crate) fn reached(stage: &str) {
         return;
     }
     if std::fs::write(file, "").is_ok() {
-        while std::fs::exists(file).unwrap_or(true) {
+        let go = format!("{file}.go");
+        while !std::fs::exists(&go).unwrap_or(false) {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
     }
