@@ -1,88 +1,19 @@
 //! JSON read without leniency, and where in the text each value stands.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use glovebox_model::{Numbers, strict_json};
+use serde_json::Value;
 
 /// The value, or the line and what is wrong there. A key that is given twice is wrong: two readers
 /// could take two different ones.
 pub(crate) fn parse(text: &str) -> Result<Value, (usize, String)> {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let value = Strict.deserialize(&mut reader);
-    let value = value.and_then(|value| reader.end().map(|()| value));
-    value.map_err(|error| {
+    strict_json(text, Numbers::AsWritten).map_err(|error| {
         let text = error.to_string();
         // The place is told apart from the sentence.
         let said = text.split(" at line ").next().unwrap_or(&text).to_owned();
         (error.line().max(1), said)
     })
-}
-
-struct Strict;
-
-impl<'de> DeserializeSeed<'de> for Strict {
-    type Value = Value;
-    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
-        reader.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Strict {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, it: bool) -> Result<Value, E> {
-        Ok(Value::Bool(it))
-    }
-
-    fn visit_u64<E>(self, it: u64) -> Result<Value, E> {
-        Ok(it.into())
-    }
-
-    fn visit_i64<E>(self, it: i64) -> Result<Value, E> {
-        Ok(it.into())
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, it: f64) -> Result<Value, E> {
-        Number::from_f64(it)
-            .map(Value::Number)
-            .ok_or_else(|| E::custom("a number is out of range"))
-    }
-
-    fn visit_str<E>(self, it: &str) -> Result<Value, E> {
-        Ok(Value::String(it.to_owned()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Self)? {
-            list.push(item);
-        }
-        Ok(Value::Array(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let mut map = Map::new();
-        while let Some(key) = entries.next_key::<String>()? {
-            if map.contains_key(&key) {
-                let shown: String = key.chars().take(80).flat_map(char::escape_debug).collect();
-                let message = format!("the key `{shown}` is given twice");
-                return Err(A::Error::custom(message));
-            }
-            let value = entries.next_value_seed(Self)?;
-            map.insert(key, value);
-        }
-        Ok(Value::Object(map))
-    }
 }
 
 /// The line of each value, by its JSON Pointer.

@@ -4,7 +4,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, Method, Uri};
 use bytes::Bytes;
-use glovebox_model::Code;
+use glovebox_model::{Code, Numbers, strict_json};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use utoipa::ToSchema;
@@ -12,7 +12,6 @@ use utoipa::ToSchema;
 use super::read::{Limit, whole};
 use super::room::Taken;
 use super::schema::{self, Wrong};
-use super::strict;
 use crate::app::App;
 use crate::document;
 use crate::failure::{Answer, Failure};
@@ -81,9 +80,11 @@ impl<T: Sent + Send + 'static> FromRequest<App> for Json<T> {
 }
 
 pub(crate) fn parse<T: Sent>(bytes: &[u8]) -> Answer<T> {
-    let value = strict::parse(bytes).map_err(|why| {
+    let refuse = |why: &dyn std::fmt::Display| {
         Failure::invalid(format!("the body is not JSON that is taken here: {why}"))
-    })?;
+    };
+    let text = std::str::from_utf8(bytes).map_err(|_| refuse(&"the body is not UTF-8"))?;
+    let value = strict_json(text, Numbers::Plain).map_err(|error| refuse(&error))?;
     let name = T::name();
     let schema = json!({"$ref": format!("#/components/schemas/{name}")});
     schema::check(document::value(), &schema, &value).map_err(|wrong| refused("field", wrong))?;

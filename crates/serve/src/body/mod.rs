@@ -6,7 +6,6 @@ mod query;
 mod read;
 mod room;
 mod schema;
-mod strict;
 
 pub(crate) use json::{Json, Mutation, Sent, parse};
 pub(crate) use query::Query;
