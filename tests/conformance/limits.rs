@@ -15,6 +15,10 @@ pub const CASES: &[Case] = &[
     ),
     Case::new("canceling ends the whole tree", cancel),
     Case::new("what outlives the program dies with the exec", survivors),
+    Case::new(
+        "what a killed caller leaves, the next run ends",
+        killed_caller,
+    ),
     Case::new("memory beyond its limit ends it and is named", memory),
     Case::new("memory files count as memory and have an end", memory_files),
     Case::but(
@@ -111,6 +115,17 @@ fn cancel(ground: &Ground) {
         "{:?}",
         since.elapsed()
     );
+}
+
+fn killed_caller(ground: &Ground) {
+    let mut child = ground.python(STUBBORN).with(["--timeout", "5m"]).spawn();
+    let beat = ground.trial.work().join("beat");
+    assert!(wait_until(PATIENCE, || beat.exists()), "it did not begin");
+    child.kill().expect("kill glovebox");
+    child.wait().expect("bury glovebox");
+    let next = ground.sh("true").json();
+    next.expect("succeeded", 0, None);
+    assert_dead(ground);
 }
 
 fn survivors(ground: &Ground) {

@@ -33,7 +33,7 @@ use crate::path::{self, Draft, Plan};
 use crate::pool::{Shape, Warm};
 use crate::prepare::Supply;
 use crate::private_key::private_key;
-use crate::recovery::{self, Recovered};
+use crate::recovery::Recovered;
 use crate::secrets::{KeySource, Secrets, Vault};
 use crate::settings::ToolchainSettings;
 use crate::{skill, stage};
@@ -217,8 +217,7 @@ impl Engine {
             Some(address) => Store::connect(&self.state, address)?,
         };
         store.mask_with(self.known_secrets.clone());
-        let recovered = recovery::recover(&self.state, &store, &self.owner)?;
-        self.drop_layers(&recovered.lost);
+        let recovered = self.recover(&store)?;
         Ok(&self.store.get_or_init(|| (store, recovered)).0)
     }
 

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use glovebox_model::{Exec, Result, Writes};
-use glovebox_store::{NOBODY, Owner, StateDir, Store, dead_owners};
+use glovebox_store::{NOBODY, Store, dead_owners};
 
 use crate::engine::Engine;
 use crate::leftovers;
@@ -19,41 +19,45 @@ pub struct Recovered {
     pub groups: Vec<PathBuf>,
 }
 
-pub(crate) fn recover(state: &StateDir, store: &Store, own: &Owner) -> Result<Recovered> {
-    let mut recovered = Recovered::default();
-    for dead in dead_owners(state, Some(own))? {
-        // Left for the next start, rows and all: they stay `running` as long as something of them
-        // may still run.
-        let Some(groups) = leftovers::clear(state, &dead)? else {
-            continue;
-        };
-        recovered.groups.extend(groups);
-        // Its lease may not have run out, but nobody is there to renew it.
-        store.retire(dead.id())?;
-        recovered.lost.extend(settle(store, dead.id())?);
-        dead.settle()?;
-    }
-    let strays = if store.is_shared() {
-        // On another machine, or cut off from the database: by now it has ended what it ran.
-        store.expired_owners()?
-    } else {
-        // An owner whose file is gone too, after a power loss or a clean end in the middle.
-        store.stray_owners(state)?
-    };
-    for stray in &strays {
-        recovered.lost.extend(settle(store, stray)?);
-    }
-    Ok(recovered)
-}
-
 fn settle(store: &Store, owner: &str) -> Result<Vec<Exec>> {
     store.adopt_queued(owner, NOBODY)?;
     store.recover(owner)
 }
 
 impl Engine {
+    /// Takes down what dead processes left, and writes it into the ledger.
+    pub(crate) fn recover(&self, store: &Store) -> Result<Recovered> {
+        let mut recovered = Recovered::default();
+        for dead in dead_owners(self.state(), Some(self.owner()))? {
+            // Left for the next start, rows and all: they stay `running` as long as something of them
+            // may still run.
+            let Some(groups) = leftovers::clear(self.state(), &dead)? else {
+                continue;
+            };
+            recovered.groups.extend(groups);
+            // An engine lets containers run on, whoever started them.
+            self.end_containers_of(store, dead.id())?;
+            // Its lease may not have run out, but nobody is there to renew it.
+            store.retire(dead.id())?;
+            recovered.lost.extend(settle(store, dead.id())?);
+            dead.settle()?;
+        }
+        let strays = if store.is_shared() {
+            // On another machine, or cut off from the database: by now it has ended what it ran.
+            store.expired_owners()?
+        } else {
+            // An owner whose file is gone too, after a power loss or a clean end in the middle.
+            store.stray_owners(self.state())?
+        };
+        for stray in &strays {
+            recovered.lost.extend(settle(store, stray)?);
+        }
+        self.drop_layers(&recovered.lost);
+        Ok(recovered)
+    }
+
     /// What was to be thrown away at the end of an exec that never came to it.
-    pub(crate) fn drop_layers(&self, lost: &[Exec]) {
+    fn drop_layers(&self, lost: &[Exec]) {
         for exec in lost.iter().filter(|it| it.writes == Writes::Dropped) {
             let layout = self.layout(&exec.ids.space_id);
             // What cannot be removed stays where it is: nobody can keep it.

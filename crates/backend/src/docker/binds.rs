@@ -105,6 +105,15 @@ impl BindRules {
         if is_socket {
             return Err(leads("is a socket".to_owned()));
         }
+        if let Some(socket) = engine_sockets()
+            .into_iter()
+            .find(|it| it.starts_with(&real))
+        {
+            let shown = socket.display();
+            return Err(leads(format!(
+                "holds `{shown}`, the socket of a container engine"
+            )));
+        }
         Ok(real)
     }
 
@@ -130,6 +139,26 @@ impl BindRules {
         }
         Ok(())
     }
+}
+
+/// Where the engines of this host are reached, as they really are: those that are spoken to by this
+/// process, and everybody's that is listened on under a usual name.
+fn engine_sockets() -> Vec<PathBuf> {
+    let named = ["DOCKER_HOST", "CONTAINER_HOST"]
+        .into_iter()
+        .filter_map(|name| {
+            let address = std::env::var_os(name)?;
+            Some(PathBuf::from(address.to_str()?.strip_prefix("unix://")?))
+        });
+    // Its last column; a path that holds a space is no usual one.
+    let bound = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let usual = bound.lines().filter_map(|line| {
+        let path = Path::new(line.split_whitespace().nth(7)?);
+        let name = path.file_name()?.to_str()?;
+        SOCKETS.contains(&name).then(|| path.to_owned())
+    });
+    let all = named.chain(usual).filter(|path| path.is_absolute());
+    all.map(|path| really(&path).unwrap_or(path)).collect()
 }
 
 pub(crate) fn check_target(path: &Path) -> Result<(), String> {
@@ -227,6 +256,25 @@ mod tests {
         }
         let data = root.join("data");
         assert!(rules.parse(&format!("{}:/data", data.display())).is_ok());
+        Ok(())
+    }
+
+    #[test]
+    fn a_directory_around_an_engines_socket_is_refused() -> Outcome {
+        let dir = tempfile::tempdir()?;
+        let root = dir.path().canonicalize()?;
+        let (engine, data) = (root.join("engine"), root.join("data"));
+        std::fs::create_dir_all(engine.join("run"))?;
+        std::fs::create_dir_all(&data)?;
+        let rules = BindRules::new(&[root.display().to_string()], Path::new("/srv/state"));
+        let asked = |source: &Path| rules.parse(&format!("{}:/data", source.display()));
+        asked(&engine)?;
+        let _listens = std::os::unix::net::UnixListener::bind(engine.join("run/podman.sock"))?;
+        for source in [&engine, &engine.join("run"), &root] {
+            let why = asked(source).unwrap_err();
+            assert!(why.contains("podman.sock"), "{why}");
+        }
+        asked(&data)?;
         Ok(())
     }
 

@@ -20,7 +20,6 @@ use super::{Dispatcher, LEASE, locked};
 use crate::approvals::{nobody, outdated};
 use crate::engine::{Planned, Wanted};
 use crate::path::Draft;
-use crate::recovery;
 use crate::webhooks;
 
 const ROUND: Duration = Duration::from_secs(1);
@@ -242,11 +241,10 @@ impl Dispatcher {
     /// What dead servers had running is lost; what waited goes on waiting, here.
     pub(super) fn take_over(self: &Arc<Self>) -> Result<()> {
         let store = self.store()?;
-        let recovered = recovery::recover(self.engine.state(), store, self.engine.owner())?;
+        let recovered = self.engine.recover(store)?;
         for exec in &recovered.lost {
             tracing::warn!(exec_id = %exec.exec_id, "lost in a crash");
         }
-        self.engine.drop_layers(&recovered.lost);
         let takes = self.to_take()?;
         if !takes.is_empty() {
             let (queued, awaiting) = (takes.clone(), takes);

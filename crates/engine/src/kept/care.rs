@@ -9,7 +9,7 @@ use glovebox_model::{
     OnExceed, PartialProfile, Placement, Program, ProjectId, Result, Sandbox, SandboxConfig,
     SandboxState, SpaceId, Stage, WorkspaceRef, Writes,
 };
-use glovebox_store::Registered;
+use glovebox_store::{Registered, Store};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -361,6 +361,26 @@ impl Engine {
         is_id && self.state().owners().join(owner).exists()
     }
 
+    /// Containers that a dead process had for its execs; those that are kept stay. One whose engine
+    /// does not answer now is found when containers are next compared with the registry.
+    pub(crate) fn end_containers_of(&self, store: &Store, owner: &str) -> Result<()> {
+        let config = self.house_docker();
+        let found = self.backends().containers(&config).unwrap_or_default();
+        let is_its = |it: &Container| it.owner.as_deref() == Some(owner);
+        for container in found.into_iter().filter(is_its) {
+            if is_kept(store, &container)? != Some(true) {
+                self.remove_left(&config, &container);
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_left(&self, config: &DockerConfig, container: &Container) {
+        if let Err(error) = self.backends().remove_named(config, &container.name) {
+            tracing::warn!(name = container.name, %error, "a container could not be removed");
+        }
+    }
+
     /// What containers really run is compared with the registry once: at the start, or when their
     /// engine answers for the first time. Those of ours that nobody has registered are removed.
     pub(crate) fn reconcile_sandboxes(&self) -> Result<()> {
@@ -377,23 +397,26 @@ impl Engine {
         };
         self.reconciled.store(true, Ordering::Relaxed);
         for container in found {
-            let registered = match &container.sandbox {
-                Some(id) => self.store()?.sandbox_anywhere(id)?,
-                None => None,
+            let owner = container.owner.as_deref();
+            let is_left = match is_kept(self.store()?, &container)? {
+                Some(kept) => !kept,
+                None => owner.is_none_or(|owner| !self.is_alive(owner)),
             };
-            let is_left = match &registered {
-                Some(row) => row.sandbox.config.backend != BackendName::Docker,
-                None => container
-                    .owner
-                    .as_deref()
-                    .is_none_or(|owner| !self.is_alive(owner)),
-            };
-            if is_left && let Err(error) = self.backends().remove_named(&config, &container.name) {
-                tracing::warn!(name = container.name, %error, "a container could not be removed");
+            if is_left {
+                self.remove_left(&config, &container);
             }
         }
         Ok(())
     }
+}
+
+/// Whether the registry has it as a container; `None` when it does not know it.
+fn is_kept(store: &Store, container: &Container) -> Result<Option<bool>> {
+    let row = match &container.sandbox {
+        Some(id) => store.sandbox_anywhere(id)?,
+        None => None,
+    };
+    Ok(row.map(|row| row.sandbox.config.backend == BackendName::Docker))
 }
 
 fn is_due(row: &Sandbox, now: Timestamp, idle: Option<Duration>, age: Option<Duration>) -> bool {
