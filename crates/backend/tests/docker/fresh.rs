@@ -54,7 +54,7 @@ fn ends_as_the_program_does(house: House) -> Outcome {
     }
     let said = house.run(&["sh", "-c", "echo 'Error: mine' >&2; exit 1"]);
     assert_eq!(said.stderr, "Error: mine\n");
-    assert!(house.containers().is_empty());
+    assert!(house.is_empty());
     Ok(())
 }
 
@@ -177,7 +177,7 @@ fn time_is_up(mut house: House) -> Outcome {
         "{:?}",
         since.elapsed()
     );
-    assert!(house.containers().is_empty());
+    assert!(house.is_empty());
     Ok(())
 }
 
@@ -210,7 +210,7 @@ fn canceled(house: House) -> Outcome {
     });
     assert_eq!(said.ended().ending, Ending::Canceled);
     assert!(since.elapsed() < Duration::from_secs(100));
-    assert!(house.containers().is_empty());
+    assert!(house.is_empty());
     Ok(())
 }
 
@@ -384,7 +384,7 @@ fn a_paused_container_is_ended_too() -> Outcome {
         true
     });
     assert!(ended);
-    assert!(house.containers().is_empty());
+    assert!(house.is_empty());
     Ok(())
 }
 

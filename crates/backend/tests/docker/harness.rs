@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use glovebox_backend::{
     Cancel, ContainerName, Docker, Ended, Ending, Kept, Labels, Order, Place, Room, Run, Sink,
@@ -128,6 +129,18 @@ impl House {
         let label = format!("glovebox.test={}", self.label);
         let found = self.docker.list(&label).expect("a list");
         found.into_iter().map(|it| it.name).collect()
+    }
+
+    /// None is left. An engine that says that it removes one already is not done with it.
+    pub(crate) fn is_empty(&self) -> bool {
+        let until = Instant::now() + Duration::from_secs(60);
+        loop {
+            let empty = self.containers().is_empty();
+            if empty || Instant::now() >= until {
+                return empty;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// One exec in a container of its own.

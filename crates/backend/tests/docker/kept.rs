@@ -274,6 +274,6 @@ fn set_up_is_done_once() -> Outcome {
     let failed = house.keep(&house.name()).expect_err("refused");
     assert_eq!(failed.code, Code::SetupFailed);
     assert!(failed.to_string().contains("why"), "{failed}");
-    assert!(house.containers().is_empty());
+    assert!(house.is_empty());
     Ok(())
 }
