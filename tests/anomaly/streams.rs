@@ -137,3 +137,27 @@ fn output_without_end_is_cut_in_the_record_and_passes_in_whole() {
     let marker = 1 << 10;
     assert!(record.stdout.len() <= (64 << 10) + marker);
 }
+
+#[test]
+fn a_record_shows_no_more_output_than_is_kept_and_says_what_it_leaves_out() {
+    let bench = Bench::new();
+    let both = "seq 1 100; seq 1 100 >&2";
+    let ended = bench.run(&["--max-output", "10"], &["sh", "-c", both]);
+    ended.assert_code(0);
+    let record = &bench.execs()[0];
+    for (shown, truncated) in [
+        (&record.stdout, record.stdout_truncated),
+        (&record.stderr, record.stderr_truncated),
+    ] {
+        assert_eq!(shown, "1\n2\n3\n… 282 bytes omitted …\n\n100\n");
+        assert!(truncated);
+    }
+    // What just fits is whole, and not said to be cut.
+    bench
+        .run(&["--max-output", "10"], &["seq", "5"])
+        .assert_code(0);
+    let fits = bench.execs().into_iter().find(|it| it.stdout_bytes == 10);
+    let fits = fits.unwrap();
+    assert_eq!(fits.stdout, "1\n2\n3\n4\n5\n");
+    assert!(!fits.stdout_truncated);
+}

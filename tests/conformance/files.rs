@@ -14,6 +14,10 @@ pub const CASES: &[Case] = &[
         read_write,
     ),
     Case::new("a workspace that is read-only stays as it is", read_only),
+    Case::new(
+        "whose the workspace is changes only where it is written, and is told",
+        given_away,
+    ),
     Case::new("without a workspace there is an empty one", no_workspace),
     Case::new(
         "inputs are there, under their names, and cannot be changed",
@@ -63,6 +67,24 @@ fn read_only(ground: &Ground) {
         fs::read_dir(ground.trial.work()).expect("a list").count(),
         1
     );
+}
+
+/// Root's directory: a container's user is never root, and can write only what it is given.
+fn given_away(ground: &Ground) {
+    for (access, is_given) in [("ro", false), ("rw", ground.column.is_docker())] {
+        let outcome = ground.sh("ls").with(["--workspace", access]).json();
+        outcome.expect("succeeded", 0, None);
+        let notes = outcome.record["notes"].to_string();
+        let owner = fs::metadata(ground.trial.work())
+            .expect("a directory")
+            .uid();
+        assert_eq!(
+            notes.contains("was given to"),
+            is_given,
+            "{access}: {notes}"
+        );
+        assert_eq!(owner != 0, is_given, "{access}: {owner}");
+    }
 }
 
 fn no_workspace(ground: &Ground) {

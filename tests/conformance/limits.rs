@@ -29,6 +29,10 @@ pub const CASES: &[Case] = &[
         )],
         processes,
     ),
+    Case::new(
+        "few processes are enough for few, or refused with the way out",
+        few_processes,
+    ),
     Case::new("a fork bomb ends with its exec", fork_bomb),
     Case::new("a file beyond the disk limit is not written", large_file),
     Case::new("many files beyond the disk limit end it", disk),
@@ -190,6 +194,26 @@ fn processes(ground: &Ground) {
     assert!((35..=40).contains(&made), "{said}");
     let most = outcome.record["usage"]["max_pids"].as_u64();
     assert!((Some(39)..=Some(41)).contains(&most), "{most:?}");
+}
+
+fn few_processes(ground: &Ground) {
+    let with = |pids: &str| ground.sh("echo $(echo a; echo b)").with(["--pids", pids]);
+    let enough = match ground.column {
+        Column::Native | Column::Runc => "8",
+        // Its own threads count.
+        Column::Runsc => {
+            let few = with("79").json();
+            few.expect("error", 125, None);
+            let error = few.record["error"].to_string();
+            for word in ["backend_unavailable", "gVisor", "`--pids 80`"] {
+                assert!(error.contains(word), "{word}: {error}");
+            }
+            "80"
+        }
+    };
+    let outcome = with(enough).json();
+    assert_eq!(outcome.text("stdout"), "a b\n", "{}", outcome.record);
+    assert_eq!(outcome.code, 0);
 }
 
 fn fork_bomb(ground: &Ground) {

@@ -81,6 +81,15 @@ impl House {
         server.client_of(&server.token_of(role, "local", name))
     }
 
+    /// A token that is bound to a user.
+    pub(crate) fn token_of_user(&self, role: &str, name: &str, user: &str) -> Client {
+        let body = json!({"name": name, "role": role, "user_id": user});
+        let made = self.admin().post("/v1/tokens", &body);
+        assert_eq!(made.status, 201, "{}", made.text());
+        let server = self.server.as_ref().unwrap();
+        server.client_of(&text(&made.json()["secret"]))
+    }
+
     /// Somebody of another space.
     pub(crate) fn stranger_token(&self, role: &str) -> String {
         let server = self.server.as_ref().unwrap();

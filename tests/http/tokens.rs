@@ -8,7 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::{Api, Caller, Client, Furnished, Server, Start, Trial, still_there, wait_until};
+use support::{
+    Api, Caller, Client, Furnished, Server, Start, Trial, still_there, wait_until, with,
+};
+
+use crate::approvals_ground::{House, allow, ask, reply};
 
 fn create(server: &Server, body: &Value) -> (String, String) {
     let made = server.client().post("/v1/tokens", body);
@@ -293,6 +297,38 @@ fn a_token_does_no_more_than_it_is_for() {
     assert_eq!(run(json!({"agent_id": "a2"})).status, 403);
     assert_eq!(server.stop(), 0);
     trial.end();
+}
+
+/// Neither is a quorum one person with two tokens, nor one's own request approved with the other.
+#[test]
+fn tokens_of_one_user_are_one_person() {
+    let house = House::open("[approvals]\nmode = \"manual\"\nquorum = 2\n");
+    let phone = house.token_of_user("approver", "eve-phone", "eve");
+    let desk = house.token_of_user("approver", "eve-desk", "eve");
+    let robot = house.token_of_user("agent", "eve-robot", "eve");
+    let yes = json!({"decision": "allow_once"});
+    let touch = json!({"project_id": "p",
+        "exec": {"kind": "argv", "command": "touch", "args": ["both"]}});
+    let critical = with(
+        touch.clone(),
+        json!({"policy_overrides": {"tier": "critical"}}),
+    );
+    let (_, id) = house.ask(&critical);
+    assert_eq!(allow(&phone, &id)["replies"][0]["user_id"], "eve");
+    let again = reply(&desk, &id, &yes);
+    assert_eq!(again.status, 409, "{}", again.text());
+    allow(&house.bob, &id);
+    let (exec, id) = ask(&robot, &touch);
+    let own = reply(&phone, &id, &yes);
+    assert_eq!(own.status, 403, "{}", own.text());
+    assert_eq!(own.json()["error"]["code"], "forbidden");
+    assert_eq!(allow(&house.bob, &id)["requested_user"], "eve");
+    assert_eq!(robot.ended(&exec)["consent"]["by"], json!(["bob"]));
+    // What an agent says about for whom it acts binds nobody.
+    let said = with(touch, json!({"task_ref": {"user_id": "eve"}}));
+    let (_, id) = house.ask(&said);
+    allow(&phone, &id);
+    house.close();
 }
 
 /// Many requests on one connection; how many of the answers had each status.

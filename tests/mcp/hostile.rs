@@ -173,6 +173,47 @@ fn malformed_messages_over_stdio() {
     ground.end();
 }
 
+/// With what each takes in the answer, and not that there is no such method.
+#[test]
+fn parameters_that_are_wrong_are_told_from_methods_that_are_not_there() {
+    let ground = Ground::new(Way::Stdio, "");
+    let mut lines = Lines::start(ground.stdio());
+    lines.greet();
+    for (number, (method, params, says)) in [
+        (
+            "tools/call",
+            json!({"name": "run_code", "arguments": "x"}),
+            "`arguments`, an object",
+        ),
+        ("tools/call", json!({"name": 5}), "expected a string"),
+        ("tools/call", Value::Null, "`name`, the name of a tool"),
+        ("tools/call", json!({}), "`name`, the name of a tool"),
+        ("resources/read", json!({}), "missing field `uri`"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let id = NUMBER + number as u64;
+        let mut message = json!({"jsonrpc": "2.0", "id": id, "method": method});
+        if !params.is_null() {
+            message["params"] = params;
+        }
+        lines.say(&message);
+        let refused = lines.answer(&json!(id));
+        assert_eq!(refused["error"]["code"], -32602, "{message}: {refused}");
+        let said = refused["error"]["message"].as_str().unwrap();
+        assert!(
+            said.contains(method) && said.contains(says),
+            "{message}: {refused}"
+        );
+    }
+    lines.say(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/destroy", "params": {}}));
+    assert_eq!(lines.answer(&json!(1))["error"]["code"], -32601);
+    assert_eq!(lines.end(), 0);
+    assert_nothing_started(&ground);
+    ground.end();
+}
+
 #[test]
 fn hostile_calls_over_http() {
     let ground = Ground::new(Way::Http, "");

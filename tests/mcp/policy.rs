@@ -1,5 +1,7 @@
 //! What policy takes away is gone by every name and every way.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::ground::{Ground, Way};
@@ -112,6 +114,70 @@ fn to_stop_waiting_for_an_exec_does_not_stop_it() {
     assert_eq!(ended["status"], "succeeded", "{ended}");
     assert_eq!(ended["stdout"], "ended\n", "{ended}");
     assert_eq!(lines.end(), 0);
+    ground.end();
+}
+
+/// Nobody can come back to a session on standard input and output; what was put into its workspace,
+/// and what has a name of its own, stays.
+#[test]
+fn what_is_kept_for_a_session_goes_with_it() {
+    let ground = Ground::new(Way::Stdio, "");
+    let listed = |what: &str| -> Vec<String> {
+        let mut command = ground.trial.glovebox();
+        let output = command.args([what, "ls", "--json"]).output().unwrap();
+        let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let items = listed["items"].as_array().unwrap().iter();
+        let word = |it: &Value| {
+            it["name"]
+                .as_str()
+                .or(it["project_id"].as_str())
+                .map(str::to_owned)
+        };
+        items.filter_map(word).collect()
+    };
+    let mut lines = Lines::start(ground.stdio());
+    lines.greet();
+    let own = lines.call(2, "sandbox_create", json!({}));
+    let own = &own["result"]["structuredContent"];
+    let made_for_it = own["project_id"].as_str().unwrap().to_owned();
+    assert!(made_for_it.starts_with("session-mcp-"), "{own}");
+    let named = json!({"lifetime": "session", "owner": "ann", "project": "apart"});
+    let named = lines.call(3, "sandbox_create", named);
+    let named = named["result"]["structuredContent"]["name"].clone();
+    assert_eq!(listed("sandbox").len(), 2);
+    assert!(listed("workspace").contains(&made_for_it));
+    assert_eq!(lines.end(), 0);
+    assert_eq!(listed("sandbox"), [named.as_str().unwrap()]);
+    assert_eq!(listed("workspace"), ["apart"]);
+
+    // It is still at work when the host leaves, and has left a file.
+    let mut lines = Lines::start(ground.stdio());
+    lines.greet();
+    let own = lines.call(2, "sandbox_create", json!({}));
+    let own = &own["result"]["structuredContent"];
+    let script = "echo 1 > kept; sleep 1000";
+    let begun = lines.call(
+        3,
+        "run_command",
+        json!({"script": script, "sandbox": own["name"], "background": true}),
+    );
+    assert_eq!(begun["result"]["isError"], false, "{begun}");
+    let project = own["project_id"].as_str().unwrap();
+    let kept = ground
+        .trial
+        .state()
+        .join("projects")
+        .join(project)
+        .join("work/kept");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !kept.exists() {
+        assert!(Instant::now() < deadline, "{begun}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(lines.end(), 0);
+    assert_eq!(listed("sandbox"), [named.as_str().unwrap()]);
+    assert!(listed("workspace").contains(&project.to_owned()));
+    assert!(kept.exists());
     ground.end();
 }
 

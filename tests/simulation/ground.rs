@@ -132,7 +132,7 @@ impl Ground {
 }
 
 impl Ended {
-    fn of(output: Output) -> Self {
+    pub(crate) fn of(output: Output) -> Self {
         Self {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

@@ -3,10 +3,12 @@
 mod census;
 mod corpus;
 mod escape;
+mod gates;
 mod ground;
 mod network;
 mod quiet;
 mod rerun;
+mod secrets;
 mod settle;
 mod story;
 mod town;

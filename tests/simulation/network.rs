@@ -227,6 +227,35 @@ for name in (\"shop.test\", \"other.test\", \"canary-in-a-name.example.net\"):
     town.end();
 }
 
+/// Messages that no resolver answers: told by the names that are in them, else counted.
+#[test]
+fn odd_questions_to_the_dns_are_told_or_counted() {
+    let mut town = Town::new(Caller::Root, "").unwrap();
+    let line = "python3 -c '
+import socket, struct
+def name(text): return b\"\".join(bytes([len(it)]) + it for it in text.encode().split(b\".\")) + b\"\\0\"
+def message(flags, kind, *names):
+    head = struct.pack(\">6H\", 7, flags, len(names), 0, 0, 0)
+    return head + b\"\".join(name(it) + struct.pack(\">2H\", 16, kind) for it in names)
+it = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+it.settimeout(20)
+for sent in (message(0x100, 3, \"chaos.test\"), message(0x100, 1, \"one.test\", \"two.test\"),
+             message(0x2800, 1, \"update.test\"), b\"SECRET SECRET SECRET\"):
+    it.sendto(sent, (\"9.9.9.9\", 53)); it.recv(512)
+'";
+    let simulated = town.simulate(line);
+    simulated.expect("held", HELD);
+    let effects = town.ground.effects(simulated.id());
+    let asked: Vec<&str> = requests(&effects)
+        .filter(|it| spoken(it) == "dns")
+        .map(|it| it.host.as_str())
+        .collect();
+    assert_eq!(asked, ["chaos.test", "one.test", "two.test", "update.test"]);
+    assert_eq!(simulated.record["effect_count"]["dropped"], 1);
+    assert_eq!(town.log(), []);
+    town.end();
+}
+
 /// A host that is there and not on the list: it is told, it is answered, and it is held.
 #[test]
 fn what_policy_would_refuse_is_told_and_holds_it() {

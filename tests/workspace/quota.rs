@@ -327,6 +327,43 @@ fn many_short_execs_do_not_pass_a_quota_that_a_long_one_cannot() {
     ground.trial.end();
 }
 
+/// Refused whole, whoever's template it is; what fits beside what is there goes in.
+#[test]
+fn a_seed_passes_no_quota() {
+    let ground = Ground::root("[workspace]\nmax_bytes = \"128K\"\nmax_files = 16\n");
+    let template = ground.trial.home().join("template");
+    fs::create_dir(&template).unwrap();
+    let from = template.display().to_string();
+    let seed = ["workspace", "seed", "--from", &from];
+    fs::write(template.join("small"), "small").unwrap();
+    fs::write(template.join("large"), vec![b'x'; 1 << 20]).unwrap();
+    ground.glovebox(&seed).assert_refused("disk_full");
+    assert_eq!(used(&ground.work()), (0, 0));
+    fs::write(template.join("large"), vec![b'x'; 100 << 10]).unwrap();
+    ground.json(&seed);
+    // What is there is not counted again.
+    ground.json(&seed);
+    for number in 0..20 {
+        fs::write(template.join(format!("f{number}")), "").unwrap();
+    }
+    ground.glovebox(&seed).assert_refused("disk_full");
+    assert_eq!(used(&ground.work()).1, 2);
+    let quota =
+        format!("[workspace]\nmax_bytes = \"128K\"\nmax_files = 16\ntemplate = \"{from}\"\n");
+    fs::write(ground.config(), quota).unwrap();
+    let anew = [
+        "run",
+        "--project",
+        "anew",
+        "--toolchain",
+        "off",
+        "--",
+        "/bin/true",
+    ];
+    ground.glovebox(&anew).assert_refused("disk_full");
+    ground.trial.end();
+}
+
 #[test]
 fn an_undo_passes_no_quota() {
     const BEFORE: &str = "[workspace]\nsnapshot_before = \"safe\"\n";

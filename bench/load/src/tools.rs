@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use glovebox_engine::{Dispatcher, HouseRules, KeySource, Spawner, Submission, host_facts};
 use glovebox_model::{
-    Call, Correlation, Mode, OnExceed, PartialProfile, Placement, Program, SpaceId, Status,
+    Call, Correlation, Mode, OnExceed, PartialProfile, Party, Placement, Program, SpaceId, Status,
     WorkspaceRef, Writes,
 };
 use glovebox_policy::Config;
@@ -110,7 +110,10 @@ impl Engine {
             stdin: None,
             objection: None,
             key: None,
-            by: "bench".to_owned(),
+            by: Party {
+                name: "bench".to_owned(),
+                user_id: None,
+            },
         })?;
         let id = submitted.exec.exec_id;
         let status = match self.dispatcher.attend(&space, &id) {

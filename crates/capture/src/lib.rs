@@ -18,6 +18,7 @@ mod reference;
 mod secrets;
 mod stretch;
 mod unfit;
+mod vocabulary;
 mod walk;
 
 pub use redactor::Redactor;

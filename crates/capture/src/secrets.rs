@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use glovebox_model::SecretName;
+use glovebox_model::{ByteString, SecretName};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
@@ -189,6 +189,13 @@ impl Secrets {
                 .iter_mut()
                 .fold(false, |found, it| self.redact_json(it) | found),
             Value::Object(fields) => {
+                if let Some(bytes) = hexadecimal(fields) {
+                    let Cow::Owned(redacted) = self.redact(bytes.as_bytes()) else {
+                        return false;
+                    };
+                    *value = in_json(redacted);
+                    return true;
+                }
                 let mut found = false;
                 let mut redacted = serde_json::Map::new();
                 for (key, mut field) in std::mem::take(fields) {
@@ -273,4 +280,20 @@ fn label_of(names: &mut Vec<SecretName>, name: &SecretName) -> u32 {
     });
     // A name takes more than one byte.
     u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+/// Bytes that are no text, as `ByteString` writes them: a marker among the digits would be none.
+fn hexadecimal(fields: &serde_json::Map<String, Value>) -> Option<ByteString> {
+    let digits = fields.get("hex").filter(|_| fields.len() == 1)?.as_str()?;
+    let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let read = |pair: &[u8; 2]| u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).ok();
+    let bytes: Vec<u8> = pairs.iter().map(read).collect::<Option<_>>()?;
+    ByteString::new(bytes).filter(|_| rest.is_empty())
+}
+
+/// The same the other way; what is text without the secret is written as such.
+fn in_json(bytes: Vec<u8>) -> Value {
+    let written = ByteString::new(bytes).map(serde_json::to_value);
+    written.and_then(Result::ok).unwrap_or_default()
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use glovebox_model::{Code, Error, SecretName, Stage};
 
 use crate::stretch::{LONGEST_STRETCH, longest_break};
+use crate::vocabulary::is_in_records;
 
 /// Shorter ones stand by chance in ordinary text.
 pub const SHORTEST: usize = 8;
@@ -100,6 +101,8 @@ pub enum Why {
     Hollow,
     /// A word that stands in everybody's output.
     Common,
+    /// A word of our own records, or a part of one.
+    OfRecords,
     /// What a marker looks like.
     LikeMarker,
     /// All values together take too much memory.
@@ -118,6 +121,9 @@ impl Why {
             }
             Self::Hollow => "it has more line breaks in a row than a text is searched across",
             Self::Common => "it is a common word, and would be masked wherever that word stands",
+            Self::OfRecords => {
+                "it is part of a word that records are made of, and would be masked in all of them"
+            }
             Self::LikeMarker => "it looks like the marker that stands for a secret",
             Self::TooMany => "there are too many secrets beside it",
         }
@@ -125,9 +131,11 @@ impl Why {
 
     fn way_out(self) -> &'static str {
         match self {
-            Self::TooShort | Self::Monotonous | Self::Common | Self::LikeMarker => {
-                "use a value that nobody guesses, such as `openssl rand -hex 16`"
-            }
+            Self::TooShort
+            | Self::Monotonous
+            | Self::Common
+            | Self::OfRecords
+            | Self::LikeMarker => "use a value that nobody guesses, such as `openssl rand -hex 16`",
             Self::TooLong => "store a key, and encrypt the rest with it",
             Self::Hollow => "leave the empty lines out",
             Self::TooMany => "remove secrets that nobody uses: `glovebox secret rm NAME`",
@@ -180,6 +188,9 @@ pub(crate) fn weakness(value: &[u8]) -> Option<Why> {
     {
         return Some(Why::Common);
     }
+    if is_in_records(value) {
+        return Some(Why::OfRecords);
+    }
     if longest_break(value) > BREAKS_MAX {
         return Some(Why::Hollow);
     }
@@ -208,6 +219,9 @@ mod tests {
             ("Password", Why::Common),
             ("undefined", Why::Common),
             ("-----BEGIN RSA PRIVATE KEY-----", Why::Common),
+            ("succeeded", Why::OfRecords),
+            ("Allowlist", Why::OfRecords),
+            ("filesystem", Why::OfRecords),
             ("[secret ab]", Why::LikeMarker),
             ("x[secret y", Why::LikeMarker),
             (&format!("abcd{}efgh", "\n".repeat(41)), Why::Hollow),

@@ -120,6 +120,7 @@ impl Approvals {
                 let now = Timestamp::now();
                 let reply = Reply {
                     by: context::user(),
+                    user_id: None,
                     at: now,
                     via: Via::Cli,
                     answer,

@@ -6,7 +6,7 @@ use glovebox_model::{Deed, Effect, Spoken};
 
 use crate::human::{clip, command_line, size};
 use crate::paint::Tone;
-use crate::render::printable;
+use crate::render::one_line;
 
 /// Of a command, in characters.
 const LONGEST: usize = 160;
@@ -79,5 +79,6 @@ pub(crate) fn line(effect: &Effect) -> (Tone, String) {
         }
         None => tone,
     };
-    (tone, printable(&text))
+    // A name may hold a line break, and what follows it would pass for a line of ours.
+    (tone, one_line(&text))
 }

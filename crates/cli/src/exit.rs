@@ -20,7 +20,7 @@ impl Exit {
     const KILLED: Self = Self(137);
     pub(crate) const CANCELED: Self = Self(130);
     const HELD: Self = Self(6);
-    const WAITING: Self = Self(5);
+    pub(crate) const WAITING: Self = Self(5);
 
     pub(crate) fn of_record(record: &Exec) -> Self {
         match record.status {
@@ -42,6 +42,15 @@ impl Exit {
             Status::Held => Self::HELD,
             Status::AwaitingApproval => Self::WAITING,
             Status::Queued | Status::Running | Status::Lost | Status::Error => Self::OURS,
+        }
+    }
+
+    /// With `--no-wait`, what people have to agree to first is one code, whether a server keeps the
+    /// request or nobody can.
+    pub(crate) fn of_run(record: &Exec, no_wait: bool) -> Self {
+        match record.error.as_ref().map(|error| error.code) {
+            Some(Code::ApprovalUnavailable) if no_wait => Self::WAITING,
+            _ => Self::of_record(record),
         }
     }
 

@@ -29,9 +29,10 @@ pub(crate) fn hint(text: &str) {
     let _ = writeln!(std::io::stderr(), "\nhint: {text}");
 }
 
-/// A remark that is not an error.
+/// A remark that is not an error. What it quotes may have several lines; none of them passes for
+/// another remark.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(std::io::stderr(), "note: {text}");
+    let _ = writeln!(std::io::stderr(), "note: {}", text.replace('\n', "\n  | "));
 }
 
 pub(crate) fn sentence(error: &Error, paint: Paint) -> String {

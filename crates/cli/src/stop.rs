@@ -21,6 +21,7 @@ pub(crate) const CANCELED: i32 = 130;
 
 #[derive(Debug)]
 pub(crate) struct Stop {
+    pressed: Arc<AtomicBool>,
     presses: OwnedFd,
     _asker: Asker,
     looked: Cell<Option<Instant>>,
@@ -41,11 +42,17 @@ impl Stop {
         }
         let (presses, asker) = interrupt::presses()?;
         Ok(Self {
+            pressed,
             presses,
             _asker: asker,
             looked: Cell::new(None),
             asked: Cell::new(false),
         })
+    }
+
+    /// For work that cannot ask, and looks.
+    pub(crate) fn pressed(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.pressed)
     }
 
     pub(crate) fn is_asked(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Kept sandboxes and backends for a process that does one thing and goes.
 
 use glovebox_backend::Cancel;
-use glovebox_model::{Correlation, DockerConfig, Lifetime, Result, Sandbox};
+use glovebox_model::{Code, Correlation, DockerConfig, Error, Lifetime, Result, Sandbox, Stage};
 
 use crate::backends::BackendView;
 use crate::engine::{Engine, OneSeat, Seat};
@@ -20,7 +20,17 @@ impl Engine {
             seat: Some(seat),
             cancel,
         };
-        let made = self.create_sandbox(request, &mut supply);
+        let made = self.create_sandbox(request, &mut supply).and_then(|row| {
+            // Whoever does not want it any more does not find it either.
+            match cancel.is_asked() {
+                false => Ok(row),
+                true => {
+                    self.remove_sandbox(&row.space_id, row.sandbox_id.as_str(), "canceled")?;
+                    let message = "canceled while the sandbox was made; nothing is left of it";
+                    Err(Error::new(Code::Canceled, Stage::Admit, message))
+                }
+            }
+        });
         self.leave_sandboxes();
         let made = made?;
         self.sandbox(&made.space_id, made.sandbox_id.as_str())

@@ -295,7 +295,7 @@ impl Engine {
                 })
             }
             BackendName::Docker => {
-                let owned = notes_owner(project, work);
+                let owned = notes_owner(project, work, profile.workspace);
                 let owner = self.owner().id();
                 let made = self.backends().open_container(plan, &spec, owner)?;
                 Ok(Provided {
@@ -416,12 +416,17 @@ fn approved_by_a_person(record: &Exec) -> Result<()> {
 }
 
 /// A directory of the caller's own, which belongs to root, is about to belong to a container's user.
-fn notes_owner(project: &Project, work: Option<&Dir>) -> Option<String> {
+/// One that is only read stays as it is, and only root can give anything away.
+fn notes_owner(project: &Project, work: Option<&Dir>, access: Access) -> Option<String> {
     let facts = rustix::fs::fstat(work?.as_fd()).ok()?;
-    let is_given = project.kind() == WorkKind::Adopted && facts.st_uid == 0;
+    let is_given = project.kind() == WorkKind::Adopted
+        && access == Access::Rw
+        && rustix::process::geteuid().is_root()
+        && facts.st_uid == 0;
     is_given.then(|| {
         "the current directory was given to the container's user, since it belonged to root; \
-         `--project` or `--scratch` leave it alone"
+         root's files in it can be changed neither by this container nor by later native runs: \
+         `chown -R root: .` takes it back, `--project` or `--scratch` leave it alone"
             .to_owned()
     })
 }

@@ -191,9 +191,10 @@ fn has_json_web_token(line: &[u8]) -> bool {
 
 /// `scheme://user:password@`.
 fn has_password_url(line: &[u8]) -> bool {
+    // Files that are no text are looked through as well, and there a URL ends at a control character.
     let ends = |byte: &u8| {
-        matches!(byte, b'/' | b'?' | b'#' | b'"' | b'\'' | b'<' | b'>')
-            || byte.is_ascii_whitespace()
+        matches!(byte, b'/' | b'?' | b'#' | b'"' | b'\'' | b'<' | b'>' | b' ')
+            || byte.is_ascii_control()
     };
     for at in memchr::memmem::find_iter(line, b"://") {
         let rest = &line[at + 3..];
@@ -337,6 +338,7 @@ mod tests {
             "password: your_password_goes_here",
             "token = next(tokens)",
             "https://example.com/a:b@c",
+            "https://example.com\0:b@c",
             "task-0123456789012345678901234567890",
             "sha512-Zk3Qm9Xt7Lp2Vb8Nc4Rf6Hj1Wd5Ys0GaUeIoZk3Qm9Xt7Lp2Vb8Nc4Rf6Hj1Wd5Ys0Ga==",
             "da39a3ee5e6b4b0d3255bfef95601890afd80709",

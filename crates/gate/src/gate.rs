@@ -18,7 +18,8 @@ pub struct Gate {
     checks: Arc<[Check]>,
     because: Option<Arc<str>>,
     block: bool,
-    required: Confidence,
+    /// None when nobody said.
+    required: Option<Confidence>,
     recovery: Option<Recovery>,
 }
 
@@ -26,7 +27,7 @@ impl Gate {
     /// The name of the gate that is always there in a simulation.
     pub const VIOLATIONS: &'static str = "violations";
 
-    /// It blocks, and requires no confidence. None without checks, or with more than `CHECKS_MAX`.
+    /// It blocks, and says nothing of confidence. None without checks, or with more than `CHECKS_MAX`.
     pub fn new(name: &str, checks: Vec<Check>) -> Option<Self> {
         let fits = (1..=CHECKS_MAX).contains(&checks.len());
         fits.then(|| Self {
@@ -34,7 +35,7 @@ impl Gate {
             checks: checks.into(),
             because: None,
             block: true,
-            required: Confidence::NONE,
+            required: None,
             recovery: None,
         })
     }
@@ -46,7 +47,7 @@ impl Gate {
             checks: [Check::NoViolations].into(),
             because: None,
             block: true,
-            required: Confidence::NONE,
+            required: None,
             recovery: Some(Recovery::AskUser),
         }
     }
@@ -64,7 +65,7 @@ impl Gate {
     }
 
     pub fn requiring(mut self, required: Confidence) -> Self {
-        self.required = required;
+        self.required = Some(required);
         self
     }
 

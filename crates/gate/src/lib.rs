@@ -2,13 +2,14 @@
 //! list of checks; gates are asked in their order, and the first that blocks is the last.
 //!
 //! Nothing here reads a clock, a file or the network. A check that needs a program to be run asks
-//! whoever implements `RunCommand`.
+//! whoever implements `RunCommand`; one that needs what a file holds, whoever implements `Contents`.
 //!
 //! Falsy outputs are outputs, and failed runs are judged like all others. What cannot be judged, for
 //! example because effects were dropped, is not good.
 
 mod check;
 mod command;
+mod contents;
 mod credential;
 mod diff;
 mod digest;
@@ -28,6 +29,7 @@ pub use check::{
     Method, Monotonic, NoSecrets, NotNull, PathScope, Quantity, Schema, VARIABLES,
 };
 pub use command::{COMMAND_TAIL_MAX, CommandCheck, CommandOutcome, RunCommand};
+pub use contents::{Beginning, Content, Contents, NoContents};
 pub use digest::digest;
 pub use finite::Finite;
 pub use gate::{CHECKS_MAX, Gate, judge};

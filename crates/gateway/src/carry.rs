@@ -262,7 +262,7 @@ impl Passage {
         }
         let done = if self.term.is_inspected(&self.destination) {
             self.inspect(&mut near).await.map(|first| (first, None))
-        } else if self.term.previews_requests(&self.destination) {
+        } else if self.term.preview().is_some() {
             self.preview(&mut near).await
         } else {
             self.open(&mut near, far).await
@@ -281,6 +281,15 @@ impl Passage {
         }
     }
 
+    /// That what is spoken agrees with the destination, and can be held to a preview.
+    fn check(&self, first: &First) -> Result<Spoken, Denial> {
+        let spoken = spoken::check(&self.destination, first)?;
+        if *first == First::Bare {
+            self.term.clear_unread(&self.story, &self.destination)?;
+        }
+        Ok(spoken)
+    }
+
     /// Waits for something that can be read. What cannot be is refused, since no rule could be
     /// held against it. A host is dialled when the first request is known.
     async fn inspect(&self, near: &mut Near) -> Result<First, Stop> {
@@ -292,15 +301,19 @@ impl Passage {
         }
     }
 
-    /// A host of which requests were previewed: HTTP is read and TLS is opened. What is neither is
-    /// a connection, and must have been shown as one.
+    /// Held to a preview: HTTP is read and TLS is opened, whatever was shown. What is neither is a
+    /// connection, and must have been shown as one.
     async fn preview(&self, near: &mut Near) -> Result<(First, Option<Far>), Stop> {
-        let patience = match self.term.previews_connections(&self.destination) {
-            true => CLIENT_FIRST,
-            false => INSPECTED_FIRST,
+        let term = &self.term;
+        let only_requests = term.previews_requests(&self.destination)
+            && !term.previews_connections(&self.destination);
+        let patience = match only_requests {
+            true => INSPECTED_FIRST,
+            false => CLIENT_FIRST,
         };
         let first = sniff(near, patience).await?;
-        let spoken = spoken::check(&self.destination, &first)
+        let spoken = self
+            .check(&first)
             .map_err(|denial| Stop::Refused(first.clone(), denial))?;
         match first {
             First::End => Err(Stop::Over),
@@ -323,7 +336,7 @@ impl Passage {
 
     async fn dial(&self) -> Result<Far, Denial> {
         let destination = &self.destination;
-        let cleared = self.term.clear_connection(&self.story, destination, None)?;
+        let cleared = self.term.clear_connection(&self.story, destination)?;
         dial(&self.shared, &self.term, destination, cleared).await
     }
 
@@ -357,7 +370,7 @@ impl Passage {
                 biased;
                 first = sniff(near, IDLE) => {
                     let first = first?;
-                    let spoken = match spoken::check(&self.destination, &first) {
+                    let spoken = match self.check(&first) {
                         Ok(spoken) => spoken,
                         Err(denial) => return Err(Stop::Refused(first, denial)),
                     };
@@ -370,6 +383,16 @@ impl Passage {
                             return Err(Stop::Refused(First::Other, denial));
                         }
                         First::Http => {}
+                        // Nor can TLS be opened then; otherwise it is, on a connection of its own.
+                        First::Tls(_) if self.term.preview().is_some() => {
+                            if host_spoke
+                                && let Err(denial) =
+                                    self.term.clear_unread(&self.story, &self.destination)
+                            {
+                                return Err(Stop::Refused(first, denial));
+                            }
+                            return Ok((first, None));
+                        }
                         _ if host_spoke => {}
                         _ => {
                             asked.spoken = spoken;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use glovebox_egress::Host;
 use glovebox_model::{Approach, NetCode, Spoken};
-use hickory_proto::op::{Message, MessageType, OpCode, ResponseCode};
+use hickory_proto::op::{Message, MessageType, OpCode, Query, ResponseCode};
 use hickory_proto::rr::rdata::{A, AAAA};
 use hickory_proto::rr::{DNSClass, RData, Record, RecordType};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -59,21 +59,34 @@ pub(crate) async fn serve_udp(inside: &Inside, socket: UdpSocket) {
 }
 
 pub(crate) async fn serve_tcp(inside: &Inside, mut stream: TcpStream) {
+    // A connection on which nothing is asked was made all the same.
+    let mut begun = true;
     for _ in 0..TCP_QUESTIONS_MOST {
-        match timeout(TCP_IDLE, one_tcp(inside, &mut stream)).await {
+        match timeout(TCP_IDLE, one_tcp(inside, &mut stream, &mut begun)).await {
             Ok(Ok(true)) => {}
-            Ok(Ok(false) | Err(_)) | Err(_) => return,
+            Ok(Ok(false) | Err(_)) | Err(_) => break,
         }
+    }
+    if begun {
+        untold(inside);
     }
 }
 
-async fn one_tcp(inside: &Inside, stream: &mut TcpStream) -> std::io::Result<bool> {
-    let length = usize::from(stream.read_u16().await?);
+/// `begun` says whether something came that is not told yet.
+async fn one_tcp(
+    inside: &Inside,
+    stream: &mut TcpStream,
+    begun: &mut bool,
+) -> std::io::Result<bool> {
+    let high = stream.read_u8().await?;
+    *begun = true;
+    let length = usize::from(u16::from_be_bytes([high, stream.read_u8().await?]));
     if length > MESSAGE_MOST {
         return Ok(false);
     }
     let mut question = vec![0; length];
     stream.read_exact(&mut question).await?;
+    *begun = false;
     let Some(answer) = answer(inside, &question) else {
         return Ok(false);
     };
@@ -88,18 +101,25 @@ async fn one_tcp(inside: &Inside, stream: &mut TcpStream) -> std::io::Result<boo
 /// None where no answer is due: to what is no question at all.
 pub(crate) fn answer(inside: &Inside, question: &[u8]) -> Option<Vec<u8>> {
     // Without an id there is nobody to answer; a response that is answered makes a loop.
-    let id = u16::from_be_bytes([*question.first()?, *question.get(1)?]);
-    if question.get(2)? & 0x80 != 0 {
+    let Some(&[high, low, _]) = question
+        .first_chunk()
+        .filter(|it: &&[u8; 3]| it[2] & 0x80 == 0)
+    else {
+        untold(inside);
         return None;
-    }
+    };
+    let id = u16::from_be_bytes([high, low]);
     let Ok(asked) = Message::from_vec(question) else {
+        untold(inside);
         return plain(id, OpCode::Query, ResponseCode::FormErr);
     };
     let op_code = asked.metadata.op_code;
     if asked.metadata.message_type != MessageType::Query || op_code != OpCode::Query {
+        refuse(inside, &asked.queries, "only questions are answered");
         return plain(id, op_code, ResponseCode::NotImp);
     }
     let [query] = asked.queries.as_slice() else {
+        refuse(inside, &asked.queries, "one name is asked for at a time");
         return plain(id, op_code, ResponseCode::FormErr);
     };
     let mut response = Message::response(id, op_code);
@@ -122,9 +142,47 @@ pub(crate) fn answer(inside: &Inside, question: &[u8]) -> Option<Vec<u8>> {
             }
             Err(code) => code,
         },
-        _ => ResponseCode::Refused,
+        _ => {
+            let why = "only questions of the class `IN` are answered";
+            refuse(inside, std::slice::from_ref(query), why);
+            ResponseCode::Refused
+        }
     };
     response.to_vec().ok()
+}
+
+/// A message that no name gets an address by. What it asks for is told as any name is.
+fn refuse(inside: &Inside, queries: &[Query], why: &str) {
+    if queries.is_empty() {
+        untold(inside);
+    }
+    for query in queries {
+        let text = query.name().to_ascii();
+        let name = match Host::parse(&text) {
+            Ok(host) => host.to_string(),
+            Err(_) => shown(&text),
+        };
+        let asked = Asked::new(Approach::Dns, Spoken::Dns, &name, PORT);
+        let denial = unknown(&name, why);
+        inside.record.refuse(&asked, &denial);
+        simulated(inside, &asked, Some(&denial), query.query_type());
+    }
+}
+
+/// Each time, however often it is asked for.
+fn simulated(inside: &Inside, asked: &Asked, denial: Option<&Denial>, kind: RecordType) {
+    if inside.term().is_some_and(|it| it.play().is_some()) {
+        let mut seen = Seen::new(asked, denial);
+        seen.record_type = Some(kind.to_string());
+        inside.record.simulated(&seen);
+    }
+}
+
+/// What came and has no name by which it could be told of.
+fn untold(inside: &Inside) {
+    if inside.term().is_some_and(|it| it.play().is_some()) {
+        inside.record.untold();
+    }
 }
 
 fn plain(id: u16, op_code: OpCode, code: ResponseCode) -> Option<Vec<u8>> {
@@ -142,11 +200,7 @@ fn name(inside: &Inside, text: &str, kind: RecordType) -> Result<Synthetic, Resp
         (None, Ok(Given::New(_))) => inside.record.let_through(&asked),
         (None, _) => {}
     }
-    if term.is_some_and(|it| it.play().is_some()) {
-        let mut seen = Seen::new(&asked, found.denial.as_ref());
-        seen.record_type = Some(kind.to_string());
-        inside.record.simulated(&seen);
-    }
+    simulated(inside, &asked, found.denial.as_ref(), kind);
     match found.given? {
         Given::New(address) | Given::Known(address) => Ok(address),
         Given::Full => Err(ResponseCode::NXDomain),
@@ -164,8 +218,7 @@ fn find(inside: &Inside, term: Option<&Term>, text: &str) -> Found {
     let host = match Host::parse(text) {
         Ok(host) if host.name().is_some() => host,
         Ok(_) | Err(_) => {
-            let text = text.trim_end_matches('.');
-            let name: String = text.chars().take(80).flat_map(char::escape_debug).collect();
+            let name = shown(text);
             let denial = unknown(&name, "it is no host name");
             return Found {
                 name,
@@ -202,6 +255,12 @@ fn find(inside: &Inside, term: Option<&Term>, text: &str) -> Found {
             given: Ok(given),
         },
     }
+}
+
+/// What is no host name, short and in one line.
+fn shown(text: &str) -> String {
+    let text = text.trim_end_matches('.');
+    text.chars().take(80).flat_map(char::escape_debug).collect()
 }
 
 fn unknown(name: &str, why: &str) -> Denial {

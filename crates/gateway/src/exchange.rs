@@ -263,8 +263,7 @@ impl Exchange {
         Err(no_network(destination.name(), destination.port()))
     }
 
-    /// Holds a request against the preview, before anything of it leaves. Where only connections
-    /// were shown, one of those is used for all requests that come on one of the sandbox's.
+    /// Holds a request against the preview, if there is one, before anything of it leaves.
     async fn clear(
         &self,
         term: &Term,
@@ -272,21 +271,8 @@ impl Exchange {
         parts: &mut request::Parts,
         body: Incoming,
     ) -> Result<(Cleared, Upload), Denial> {
-        if term.preview().is_none() {
-            let cleared = term.clear_connection(&self.story, destination, None)?;
-            return Ok((cleared, body.into()));
-        }
         let method = parts.method.as_str();
         let path = parts.uri.path();
-        if !term.previews_requests(destination) {
-            let mut upstream = self.upstream.lock().await;
-            let cleared = match upstream.cleared(destination) {
-                Some(cleared) => cleared,
-                None => term.clear_connection(&self.story, destination, Some((method, path)))?,
-            };
-            upstream.keep_cleared(destination, cleared);
-            return Ok((cleared, body.into()));
-        }
         let (upload, content) = match term.previews_body(destination, method, path) {
             false => (body.into(), Content::Unread),
             true => Upload::held(body, BODY_MOST).await.map_err(|error| {
@@ -303,7 +289,9 @@ impl Exchange {
             content: &content,
         };
         let cleared = term.clear_request(&self.story, destination, leaving)?;
-        forward::without_overrides(&mut parts.headers);
+        if term.preview().is_some() {
+            forward::without_overrides(&mut parts.headers);
+        }
         Ok((cleared, upload))
     }
 

@@ -6,6 +6,9 @@
 //! before any of it leaves; one that is larger than [`BODY_MOST`] is compared with nothing, except
 //! that it cannot be one that was shown smaller. A path that is longer than what is recorded of
 //! one matches nothing.
+//!
+//! A connection that was shown is none for requests: those are read, inside TLS too, and each must
+//! have been shown itself. What is neither HTTP nor TLS is compared with nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -178,11 +181,10 @@ impl Preview {
         self.rest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is such a one, used up or not.
-    fn any(&self, destination: &Destination, what: impl Fn(&Shown) -> bool) -> bool {
+    /// Whether there is one, used up or not.
+    fn any(&self, destination: &Destination) -> bool {
         let at = (destination.name().to_owned(), destination.port());
-        let rest = self.rest();
-        rest.shown.get(&at).is_some_and(|it| it.keys().any(what))
+        self.rest().shown.contains_key(&at)
     }
 
     /// Whether there is such a one that is not used up.
@@ -222,10 +224,16 @@ impl Preview {
 }
 
 impl Term {
-    /// Whether requests to it were shown: then each one is read.
+    /// Whether anything to it was shown, used up or not.
+    pub(crate) fn previews(&self, destination: &Destination) -> bool {
+        self.preview().is_some_and(|it| it.any(destination))
+    }
+
+    /// Whether requests to it may still be made.
     pub(crate) fn previews_requests(&self, destination: &Destination) -> bool {
-        let preview = self.preview();
-        preview.is_some_and(|it| it.any(destination, |one| one.request.is_some()))
+        let request = |one: &Shown| one.request.is_some();
+        self.preview()
+            .is_some_and(|it| it.has_left(destination, request))
     }
 
     /// Whether a connection to it may still be made.
@@ -241,18 +249,30 @@ impl Term {
         self.preview().is_some_and(|it| it.has_left(at, compared))
     }
 
-    /// Before a connection is dialled. `request` is what it is for, if that is known.
+    /// Before a connection is dialled of which nothing is read.
     pub(crate) fn clear_connection(
         &self,
         story: &Story,
         destination: &Destination,
-        request: Option<(&str, &str)>,
     ) -> Result<Cleared, Denial> {
         let Some(preview) = self.preview() else {
             return Ok(Cleared(()));
         };
-        let taken = preview.take(destination, request, |one| one.request.is_none());
+        let taken = preview.take(destination, None, |one| one.request.is_none());
         self.stay(story, preview, taken)
+    }
+
+    /// For what is a request to its host and cannot be read here: no preview shows it.
+    pub(crate) fn clear_unread(
+        &self,
+        story: &Story,
+        destination: &Destination,
+    ) -> Result<(), Denial> {
+        let Some(preview) = self.preview() else {
+            return Ok(());
+        };
+        let taken = preview.take(destination, None, |_| false);
+        self.stay(story, preview, taken).map(drop)
     }
 
     /// Before anything of a request is sent. One whose body is the same as was shown is used

@@ -20,6 +20,9 @@ pub trait Log: Send + Sync + fmt::Debug {
     /// each connection on which no request was read. Nothing is left out, however often it is
     /// tried.
     fn simulated(&self, _seen: &Seen) {}
+
+    /// In a simulation, in the place of what has no name by which it could be told of.
+    fn untold(&self) {}
 }
 
 /// A program that tries in a loop must not fill the log's disk; later refusals are only counted.
@@ -127,6 +130,11 @@ impl Record {
     pub(crate) fn simulated(&self, seen: &Seen) {
         let _in_turn = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         self.log.simulated(seen);
+    }
+
+    pub(crate) fn untold(&self) {
+        let _in_turn = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.log.untold();
     }
 
     fn tell(&self, asked: &Asked, denial: Option<&Denial>, end: Option<Moved>) {

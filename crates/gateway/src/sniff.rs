@@ -26,6 +26,9 @@ pub(crate) enum First {
     Http,
     /// HTTP/2 in the clear: requests for any host share it, and nothing here reads it.
     Http2,
+    /// It begins with a method, and its line names no version. Servers take that for HTTP/0.9;
+    /// other protocols have such lines too.
+    Bare,
     Other,
     /// It begins like something that must be read, and cannot be.
     Unreadable(&'static str),
@@ -38,6 +41,7 @@ enum Look {
     Tls,
     Http,
     Http2,
+    Bare,
     Other,
 }
 
@@ -59,6 +63,7 @@ pub(crate) async fn sniff(near: &mut Near, patience: Duration) -> std::io::Resul
         match look(near.ahead()) {
             Look::Http => return Ok(First::Http),
             Look::Http2 => return Ok(First::Http2),
+            Look::Bare => return Ok(First::Bare),
             Look::Other => return Ok(First::Other),
             Look::Tls => {
                 if let Some(first) = handshake.read(near.ahead()) {
@@ -136,9 +141,13 @@ fn look(bytes: &[u8]) -> Look {
     let Some(end) = memchr::memchr(b'\n', line) else {
         return Look::More;
     };
-    let line = line[..end].to_ascii_uppercase();
+    let line_as_sent = &line[..end];
+    let line = line_as_sent.to_ascii_uppercase();
     if memchr::memmem::find(&line, b"HTTP/").is_none() {
-        return Look::Other;
+        return match is_bare(line_as_sent) {
+            true => Look::Bare,
+            false => Look::Other,
+        };
     }
     match line.starts_with(b"PRI ") {
         true => Look::Http2,
@@ -154,6 +163,14 @@ fn is_method(word: &[u8]) -> bool {
     METHODS
         .iter()
         .any(|it| word.eq_ignore_ascii_case(it.as_bytes()))
+}
+
+/// Whether a line without a version may be taken for a request. Any `GET` is one to some servers;
+/// in other protocols a word like a method is not followed by a path.
+fn is_bare(line: &[u8]) -> bool {
+    let end = line.iter().position(|it| !is_token(*it));
+    let (word, rest) = line.split_at(end.unwrap_or(line.len()));
+    word == b"GET" || (is_method(word) && rest.trim_ascii_start().starts_with(b"/"))
 }
 
 /// What a method may be made of.
@@ -181,7 +198,11 @@ mod tests {
             (b"", Look::More),
             (b"\x16", Look::More),
             (b"\x16\x03\x01", Look::Tls),
-            (b"GET key\r\n", Look::Other),
+            (b"GET /\r\n", Look::Bare),
+            (b"GET key\r\n", Look::Bare),
+            (b"post\t/x\n", Look::Bare),
+            (b"get key\r\n", Look::Other),
+            (b"DELETE key\r\n", Look::Other),
             (b"SSH-2.0-x\r\n", Look::Other),
             (b"\x00\x00\x00\x08", Look::Other),
             (b"*1\r\n$4\r\nPING\r\n", Look::Other),

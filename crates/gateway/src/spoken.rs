@@ -10,7 +10,7 @@ use crate::sniff::First;
 
 pub(crate) fn check(destination: &Destination, first: &First) -> Result<Spoken, Denial> {
     match first {
-        First::Nothing | First::End | First::Other => Ok(Spoken::Tcp),
+        First::Nothing | First::End | First::Bare | First::Other => Ok(Spoken::Tcp),
         First::Http => Ok(Spoken::Http),
         First::Tls(name) => check_name(destination, name.as_deref()).map(|()| Spoken::Tls),
         First::Unreadable(why) => Err(Denial::mismatch(destination, *why)),
@@ -47,11 +47,13 @@ pub(crate) fn check_inspected(destination: &Destination, first: &First) -> Resul
     match first {
         First::End | First::Http => Ok(()),
         First::Tls(name) => check_name(destination, name.as_deref()),
-        First::Nothing | First::Other | First::Http2 | First::Unreadable(_) => Err(Denial::new(
-            NetCode::NotInAllowlist,
-            format!("`{destination}` is inspected, and this is not HTTP/1.1"),
-            "speak HTTP/1.1, over TLS or not, to hosts that are inspected",
-        )),
+        First::Nothing | First::Bare | First::Other | First::Http2 | First::Unreadable(_) => {
+            Err(Denial::new(
+                NetCode::NotInAllowlist,
+                format!("`{destination}` is inspected, and this is not HTTP/1.1"),
+                "speak HTTP/1.1, over TLS or not, to hosts that are inspected",
+            ))
+        }
     }
 }
 

@@ -33,7 +33,6 @@ const CONNECT: Duration = Duration::from_secs(15);
 pub(crate) struct Far {
     pub(crate) connection: Connection,
     pub(crate) address: Option<IpAddr>,
-    cleared: Cleared,
 }
 
 /// Where a request goes, and that it may.
@@ -49,7 +48,7 @@ pub(crate) async fn dial(
     shared: &Shared,
     term: &Term,
     destination: &Destination,
-    cleared: Cleared,
+    _: Cleared,
 ) -> Result<Far, Denial> {
     term.begin()?;
     let deadline = Instant::now() + CONNECT;
@@ -67,22 +66,21 @@ pub(crate) async fn dial(
     Ok(Far {
         connection,
         address,
-        cleared,
     })
 }
 
 /// For a proxy, which says whether a host is there before anything is known of what will be
-/// spoken. One whose requests are read is dialled when the first one was.
+/// spoken. One whose requests may have to be read is dialled when that is known.
 pub(crate) async fn dial_ahead(
     shared: &Shared,
     term: &Term,
     story: &Story,
     destination: &Destination,
 ) -> Result<Option<Far>, Denial> {
-    if term.is_inspected(destination) || term.previews_requests(destination) {
+    if term.is_inspected(destination) || term.previews(destination) {
         return Ok(None);
     }
-    let cleared = term.clear_connection(story, destination, None)?;
+    let cleared = term.clear_connection(story, destination)?;
     dial(shared, term, destination, cleared).await.map(Some)
 }
 
@@ -90,8 +88,6 @@ pub(crate) async fn dial_ahead(
 #[derive(Debug, Default)]
 pub(crate) struct Upstream {
     open: Option<Open>,
-    /// The destination that connections may be made to, where those were previewed.
-    cleared: Option<(Destination, Cleared)>,
     drivers: JoinSet<()>,
 }
 
@@ -109,17 +105,7 @@ impl Upstream {
         destination: &Destination,
         far: Far,
     ) -> Result<(), Denial> {
-        self.keep_cleared(destination, far.cleared);
         self.shake(destination, far.connection, far.address).await
-    }
-
-    pub(crate) fn cleared(&self, destination: &Destination) -> Option<Cleared> {
-        let cleared = self.cleared.as_ref();
-        cleared.filter(|it| it.0 == *destination).map(|it| it.1)
-    }
-
-    pub(crate) fn keep_cleared(&mut self, destination: &Destination, cleared: Cleared) {
-        self.cleared = Some((destination.clone(), cleared));
     }
 
     pub(crate) fn address(&self) -> Option<IpAddr> {
@@ -148,7 +134,6 @@ impl Upstream {
         let Far {
             connection,
             address,
-            ..
         } = dial(shared, term, destination, cleared).await?;
         match scheme {
             Scheme::Http => self.shake(destination, connection, address).await,

@@ -1,6 +1,6 @@
 //! An exec's record, as much of it as a model needs.
 
-use glovebox_model::Error;
+use glovebox_model::{Error, SHOWN_BYTES_MAX};
 use rmcp::model::Resource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,10 @@ pub(crate) struct Record {
     pub(crate) stdout_bytes: u64,
     #[serde(default)]
     pub(crate) stderr_bytes: u64,
+    #[serde(default)]
+    pub(crate) stdout_truncated: bool,
+    #[serde(default)]
+    pub(crate) stderr_truncated: bool,
     #[serde(default)]
     pub(crate) artifacts: Vec<Artifact>,
     pub(crate) error: Option<Error>,
@@ -142,11 +146,12 @@ impl Record {
         let out = cut_of(&self.stdout, room_out, size(self.stdout_bytes));
         let room_err = window.saturating_sub(out.text.len().min(window)).max(half);
         let err = cut_of(&self.stderr, room_err, size(self.stderr_bytes));
-        let kept_all = |text: &str, bytes: u64| text.len() as u64 >= bytes;
+        // Of what the record itself has only the ends, the text's length tells nothing.
         let truncated = out.left_out > 0
             || err.left_out > 0
-            || !kept_all(&self.stdout, self.stdout_bytes)
-            || !kept_all(&self.stderr, self.stderr_bytes);
+            || self.stdout_truncated
+            || self.stderr_truncated
+            || self.stdout_bytes.max(self.stderr_bytes) > SHOWN_BYTES_MAX;
         let artifacts = self
             .artifacts
             .iter()

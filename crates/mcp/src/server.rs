@@ -6,10 +6,10 @@ use axum::http::request::Parts;
 use glovebox_model::{Code, Error, Stage};
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestMethod,
-    CompleteRequestParams, CompleteResult, ErrorData, Implementation, ListPromptsRequestMethod,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, RequestStateCodec,
-    ServerCapabilities, ServerConfig, Tool,
+    CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorCode, ErrorData,
+    Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, RequestStateCodec, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -257,6 +257,38 @@ impl ServerHandler for Server {
         read.map(ReadResourceResponse::Complete)
             .map_err(|it| told(&it))
     }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(unread(request))
+    }
+}
+
+/// A request that the SDK could not read: it takes one of ours for a custom one when its parameters
+/// are wrong, and we have no custom ones. Lists need none, and what is no request at all it refuses
+/// itself.
+fn unread(request: CustomRequest) -> ErrorData {
+    let (takes, why) = match request.method.as_str() {
+        "tools/call" => (
+            "`name`, the name of a tool, and `arguments`, an object",
+            request.params_as::<CallToolRequestParams>().err(),
+        ),
+        "resources/read" => (
+            "`uri`, the address of a resource",
+            request.params_as::<ReadResourceRequestParams>().err(),
+        ),
+        _ => return ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None),
+    };
+    let mut message = format!("`{}` takes {takes}", request.method);
+    if let Some(why) = why {
+        // It may repeat what was sent.
+        let why: String = why.to_string().chars().take(200).collect();
+        message.push_str(&format!(": {why}"));
+    }
+    ErrorData::invalid_params(message, None)
 }
 
 fn unknown(name: &str) -> ErrorData {

@@ -220,11 +220,23 @@ impl fmt::Display for Via {
     }
 }
 
+/// Who asks, or who answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Party {
+    /// Of the token, or of the user.
+    pub name: String,
+    /// Whom the token is bound to. What a request says of itself is not it.
+    pub user_id: Option<String>,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Reply {
     /// The name of the token, or of the user.
     pub by: String,
+    /// The user of that token, when it is somebody's own: all tokens of a user are one person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub at: Timestamp,
     pub via: Via,
@@ -309,6 +321,9 @@ pub struct Approval {
     pub ids: Correlation,
     /// The name of the token, or of the user. Who this is cannot reply.
     pub requested_by: String,
+    /// The user of that token, when it is somebody's own. None of their tokens can reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested_user: Option<String>,
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub created_at: Timestamp,
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]

@@ -20,6 +20,9 @@ use crate::secret::SecretGiven;
 use crate::status::Status;
 use crate::writes::{ChangeCount, Writes};
 
+/// How much of a stream a record shows at most, its head and its tail together.
+pub const SHOWN_BYTES_MAX: u64 = 64 << 10;
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Artifact {
@@ -115,7 +118,7 @@ pub struct Exec {
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub ended_at: Option<Timestamp>,
     pub duration_ms: Option<u64>,
-    /// Head and tail with a marker; the files keep the head up to the cap.
+    /// Head and tail with a marker, together no more than the cap; the files keep the head up to it.
     pub stdout: String,
     pub stderr: String,
     pub stdout_bytes: u64,
@@ -183,4 +186,14 @@ pub struct Exec {
     pub notes: Vec<String>,
     pub receipt: Option<ReceiptRef>,
     pub ids: Correlation,
+}
+
+impl Exec {
+    /// How much of its standard output `stdout` has. The text's length does not tell: a marker
+    /// stands for what is left out.
+    pub fn stdout_shown_bytes(&self) -> u64 {
+        let given = self.policy_snapshot.as_ref();
+        let cap = given.map_or(SHOWN_BYTES_MAX, |it| it.limits.stdout_bytes.get());
+        self.stdout_bytes.min(cap).min(SHOWN_BYTES_MAX)
+    }
 }

@@ -2,6 +2,7 @@
 //! record and errors. Nothing here touches a clock, a file or the network.
 
 mod approval;
+mod backend_ref;
 mod bytestring;
 mod call;
 mod consent;
@@ -32,7 +33,10 @@ mod units;
 mod webhook;
 mod writes;
 
-pub use approval::{Answer, Approval, ApprovalState, Ask, Grant, Reply, ScriptRef, StdinRef, Via};
+pub use approval::{
+    Answer, Approval, ApprovalState, Ask, Grant, Party, Reply, ScriptRef, StdinRef, Via,
+};
+pub use backend_ref::BackendRef;
 pub use bytestring::ByteString;
 pub use call::{Call, EnvVar, Input, Mode, OnExceed, Program, WorkspaceRef};
 pub use consent::{Agreed, Consent};
@@ -43,7 +47,9 @@ pub use effect::{
     ProcessSpawn, Reported,
 };
 pub use error::{Blame, Code, Error, RequestId, Result, Retry, RuleRef, Stage};
-pub use exec::{Artifact, Exec, Preview, ReceiptRef, Risk, RiskSignal, Usage, Verdict};
+pub use exec::{
+    Artifact, Exec, Preview, ReceiptRef, Risk, RiskSignal, SHOWN_BYTES_MAX, Usage, Verdict,
+};
 pub use gate::{Confidence, FailureCode, GateResult, GateStatus, Recovery, Validation};
 pub use id::{
     ApprovalId, ClientId, EnvKey, ExecId, GrantId, IdError, MessageId, ProjectId, SandboxId,

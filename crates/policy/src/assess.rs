@@ -1,6 +1,7 @@
 //! The second stage of the path: how risky the call is, and what its declared tier narrows.
 
 use glovebox_model::{Call, Capped, EnvVar, HostPort, Profile, Risk, RiskSignal, Tier, Upgrade};
+use glovebox_risk::{changes_meaning, variable_signal};
 
 use crate::decided::{Decided, decisions};
 use crate::resolve::Resolved;
@@ -29,6 +30,12 @@ impl Assessed {
     /// The variables to set, sorted by key. Values may be private: never print or store them.
     pub fn env(&self) -> &[EnvVar] {
         &self.resolved.env
+    }
+
+    /// Variables of the caller's that change what a name means. Those of the operator's layers are
+    /// part of the policy: whoever wrote its rules set them.
+    pub(crate) fn changed_names(&self) -> Vec<String> {
+        changed_names(&self.resolved)
     }
 
     pub fn risk(&self) -> &Risk {
@@ -71,6 +78,11 @@ pub fn assess_with(mut resolved: Resolved, beside: Vec<RiskSignal>) -> Assessed 
     let found = glovebox_risk::signals(&resolved.call.program);
     let mut signals: Vec<RiskSignal> = declared(resolved.effective.tier.value)
         .into_iter()
+        .chain(
+            changed_names(&resolved)
+                .iter()
+                .filter_map(|it| variable_signal(it)),
+        )
         .chain(found)
         .collect();
     for signal in beside {
@@ -86,6 +98,18 @@ pub fn assess_with(mut resolved: Resolved, beside: Vec<RiskSignal>) -> Assessed 
         risk: Risk { tier, signals },
         resolved,
     }
+}
+
+/// More of them say nothing new.
+const VARIABLES_MAX: usize = 32;
+
+fn changed_names(resolved: &Resolved) -> Vec<String> {
+    let deciders = resolved.env_deciders.iter();
+    deciders
+        .filter(|(key, by)| !by.layer.is_operator() && changes_meaning(key.as_str()))
+        .map(|(key, _)| key.to_string())
+        .take(VARIABLES_MAX)
+        .collect()
 }
 
 /// The one signal that is not found in the program.

@@ -66,10 +66,18 @@ const CARRIERS: &[(&str, &[&str])] = &[
     ),
     ("screen", &["-X", "-dm", "-c"]),
     ("psql", &["-c", "--command", "-f"]),
-    ("sqlite3", &[".shell", ".system", "-cmd"]),
     ("mysql", &["-e", "--execute", "--pager"]),
     ("apt", &["-o", "--option"]),
     ("apt-get", &["-o", "--option"]),
+    ("dpkg-architecture", &["-c", "--command"]),
+    ("prove", &["-e", "--exec"]),
+    ("gcc", COMPILER),
+    ("g++", COMPILER),
+    ("cc", COMPILER),
+    ("c++", COMPILER),
+    ("clang", COMPILER),
+    ("clang++", COMPILER),
+    ("gfortran", COMPILER),
     ("dpkg", &["--pre-invoke", "--post-invoke"]),
     ("deno", &["eval", "repl"]),
     ("less", &["+", "-k", "--lesskey"]),
@@ -92,11 +100,15 @@ const CARRIERS: &[(&str, &[&str])] = &[
     ("crontab", &["-"]),
 ];
 
+/// They name the programs and the code with which it compiles.
+const COMPILER: &[&str] = &["-wrapper", "-B", "-fplugin", "-specs", "--specs"];
+
 pub(crate) fn carries(name: &str, arguments: &[Text]) -> bool {
     match name {
         "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => return awk(arguments),
         "sed" | "gsed" | "ssed" => return sed(arguments),
         "git" => return git(arguments),
+        "sqlite3" => return sqlite(arguments),
         _ => {}
     }
     let Some((_, prefixes)) = CARRIERS.iter().find(|(it, _)| *it == name) else {
@@ -104,6 +116,24 @@ pub(crate) fn carries(name: &str, arguments: &[Text]) -> bool {
     };
     let carries = |it: &Text| prefixes.iter().any(|prefix| it.shown().starts_with(prefix));
     arguments.iter().any(carries)
+}
+
+/// Commands by which it starts a program, or reads what may do so. They may be shortened.
+const SQLITE: [&str; 10] = [
+    "excel", "import", "load", "once", "open", "output", "read", "shell", "system", "www",
+];
+
+fn sqlite(arguments: &[Text]) -> bool {
+    arguments.iter().map(Text::shown).any(|word| {
+        let command = word.strip_prefix('.').unwrap_or_default();
+        let command = command.split_ascii_whitespace().next().unwrap_or_default();
+        let runs = !command.is_empty() && SQLITE.iter().any(|it| it.starts_with(command));
+        let option = ["cmd", "init"].contains(&word.trim_start_matches('-'));
+        let calls = ["load_extension", "edit("]
+            .iter()
+            .any(|it| word.contains(it));
+        runs || calls || (option && word.starts_with('-'))
+    })
 }
 
 fn awk(arguments: &[Text]) -> bool {
@@ -117,7 +147,7 @@ fn awk(arguments: &[Text]) -> bool {
             _ if word.starts_with("-F") || word.starts_with("-v") => at += 1,
             _ if word.starts_with('-') => return true,
             _ => {
-                let reaches = ["system", "|", ">", "getline", "@", "close", "fflush"];
+                let reaches = ["system", "|", ">", "getline", "@", "close", "fflush", "ARG"];
                 return reaches.iter().any(|it| word.contains(it));
             }
         }

@@ -7,6 +7,22 @@ pub struct Position {
     pub column: u32,
 }
 
+/// Where a program's directory says nothing more than its name.
+const USUAL: [&str; 6] = [
+    "/bin",
+    "/usr/bin",
+    "/usr/local/bin",
+    "/sbin",
+    "/usr/sbin",
+    "/usr/local/sbin",
+];
+
+/// The name of a program that lies, by its cleaned absolute path, where programs usually do.
+pub fn usual_name(path: &str) -> Option<&str> {
+    let (directory, name) = path.rsplit_once('/')?;
+    (USUAL.contains(&directory) && !name.is_empty()).then_some(name)
+}
+
 /// One word of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Word {
@@ -55,6 +71,8 @@ pub struct Command {
     pub redirects: Vec<Redirect>,
     /// A wrapper starts it in another directory or under another root.
     pub moved: bool,
+    /// Its standard input is a pipe.
+    pub fed: bool,
     /// As written, for people; cut to a bounded length.
     pub source: String,
     pub at: Position,
@@ -92,10 +110,23 @@ pub struct Blind {
     pub at: Position,
 }
 
+/// Files that code inside a program opens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Files {
+    /// Texts in it that are, or may be, their names.
+    pub names: Vec<String>,
+    /// It may open others than these.
+    pub others: bool,
+    /// The command with the code in it, for people.
+    pub source: String,
+}
+
 /// All commands of a program in the order in which they stand, at any depth (lists, pipelines,
 /// groups, loops, substitutions, `sh -c` strings), and what could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reading {
     pub commands: Vec<Command>,
     pub blind: Vec<Blind>,
+    /// Of each piece of code in another language that could be read.
+    pub files: Vec<Files>,
 }

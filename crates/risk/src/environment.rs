@@ -1,5 +1,9 @@
 //! Variables that change what a name means, or what a program does when it starts.
 
+use glovebox_model::RiskSignal;
+
+use crate::signal::CHANGED_ENVIRONMENT;
+
 const NAMES: &[&str] = &[
     "PATH",
     "IFS",
@@ -21,7 +25,9 @@ const NAMES: &[&str] = &[
     "INPUTRC",
     "HOME",
     "XDG_CONFIG_HOME",
+    "XDG_CONFIG_DIRS",
     "XDG_DATA_HOME",
+    "XDG_DATA_DIRS",
     "EDITOR",
     "VISUAL",
     "PAGER",
@@ -30,6 +36,20 @@ const NAMES: &[&str] = &[
     "LESS",
     "LESSOPEN",
     "LESSCLOSE",
+    "LESSKEY",
+    "LESSKEYIN",
+    "LESSKEY_CONTENT",
+    "SYSTEMD_PAGER",
+    "PSQL_PAGER",
+    "PSQLRC",
+    "ACK_PAGER",
+    "ACK_OPTIONS",
+    "ACKRC",
+    "AWKPATH",
+    "AWKLIBPATH",
+    "WGETRC",
+    "CURL_HOME",
+    "GOFLAGS",
     "SSH_ASKPASS",
     "GCONV_PATH",
     "GLIBC_TUNABLES",
@@ -112,6 +132,15 @@ const PREFIXES: &[&str] = &[
 pub fn changes_meaning(name: &str) -> bool {
     let changes = NAMES.contains(&name) || PREFIXES.iter().any(|it| name.starts_with(it));
     changes && !PLAIN.contains(&name)
+}
+
+/// What it says of a call that it sets such a variable: as much as of a script that does.
+pub fn variable_signal(name: &str) -> Option<RiskSignal> {
+    changes_meaning(name).then(|| RiskSignal {
+        name: CHANGED_ENVIRONMENT.name.to_owned(),
+        tier: CHANGED_ENVIRONMENT.tier,
+        at: Some(format!("variable `{name}`")),
+    })
 }
 
 /// The name in `NAME=value`, `NAME+=value` and `NAME[…]=value`.

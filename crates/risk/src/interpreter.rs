@@ -172,6 +172,14 @@ const INTERPRETERS: &[Interpreter] = &[
         attached: "",
     },
     Interpreter {
+        name: "wish",
+        tongue: Tongue::Other,
+        code: "",
+        long_code: &[],
+        values: "",
+        attached: "",
+    },
+    Interpreter {
         name: "expect",
         tongue: Tongue::Other,
         code: "c",

@@ -7,6 +7,7 @@ mod carrier;
 mod code;
 mod command;
 mod environment;
+mod foreign;
 mod interpreter;
 mod literal;
 mod outline;
@@ -16,9 +17,12 @@ mod script_signals;
 mod shell;
 mod signal;
 mod wrapper;
+mod wrapper_table;
 
-pub use command::{Blind, Command, Direction, Position, Reading, Redirect, Unclear, Word};
-pub use environment::changes_meaning;
+pub use command::{
+    Blind, Command, Direction, Files, Position, Reading, Redirect, Unclear, Word, usual_name,
+};
+pub use environment::{changes_meaning, variable_signal};
 pub use signal::{SignalKind, catalogue};
 
 use glovebox_model::{ByteString, Program, RiskSignal};

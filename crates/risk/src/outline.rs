@@ -1,6 +1,6 @@
 //! What the shell reader found, with what only the signals need to know besides.
 
-use crate::command::{Blind, Command, Position, Reading, Unclear};
+use crate::command::{Blind, Command, Files, Position, Reading, Unclear};
 
 /// More is not looked at.
 pub(crate) const SOURCE_BYTES: usize = 256 * 1024;
@@ -66,6 +66,7 @@ pub(crate) struct Outline {
     pub(crate) commands: Vec<Found>,
     pub(crate) dark: Vec<Dark>,
     pub(crate) inline: Vec<Inline>,
+    pub(crate) files: Vec<Files>,
     full: bool,
 }
 
@@ -136,6 +137,7 @@ impl Outline {
         Reading {
             commands: self.commands.into_iter().map(|it| it.command).collect(),
             blind: self.dark.into_iter().map(|it| it.blind).collect(),
+            files: self.files,
         }
     }
 }

@@ -1,14 +1,12 @@
 //! From a simple command as it is written to the commands that it really runs.
 
-use glovebox_model::{RiskSignal, Tier};
-
 use crate::builtin::builtin;
-use crate::command::{Command, Direction, Position, Redirect, Unclear, Word};
+use crate::command::{Command, Direction, Files, Position, Redirect, Unclear, Word, usual_name};
+use crate::foreign;
 use crate::interpreter::{self, Given};
-use crate::outline::{Found, Inline, Origin, Outline, Tongue, excerpt};
+use crate::outline::{Feed, Found, Inline, Origin, Outline, Tongue, excerpt};
 use crate::runner;
 use crate::shell::{Place, Text, script};
-use crate::signal::{FILE_WRITE, NETWORK_CLIENT, SYSTEM_MODULE, SignalKind, Signals};
 use crate::wrapper::{self, Behind};
 
 #[derive(Debug, Clone)]
@@ -27,6 +25,22 @@ const WRAPPERS: usize = 16;
 /// The last part of a path.
 pub(crate) fn base(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
+}
+
+/// Whether a program is named by a path that does not lead to where programs usually lie.
+pub(crate) fn is_elsewhere(name: &str) -> bool {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in name.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    let usual = || usual_name(&format!("/{}", parts.join("/"))).is_some();
+    name.contains('/') && !(name.starts_with('/') && usual())
 }
 
 /// A program of several words, known, in one place.
@@ -60,12 +74,21 @@ impl Simple {
         Some(base(name).to_owned())
     }
 
+    /// A wrapper or a shell of somebody's own may do anything: it counts beside what it would run.
+    fn push_own(&self, outline: &mut Outline) {
+        let first = self.words.first().and_then(Text::known);
+        if first.is_some_and(is_elsewhere) {
+            self.push(false, outline);
+        }
+    }
+
     fn push(&self, fed_script: bool, outline: &mut Outline) {
         let command = Command {
             words: self.words.iter().map(|it| it.word.clone()).collect(),
             through: self.place.through.clone(),
             redirects: self.redirects.clone(),
             moved: self.place.moved,
+            fed: self.place.feed != Feed::Inherited,
             source: excerpt(&self.source),
             at: self.at,
         };
@@ -163,6 +186,7 @@ fn unwrap(simple: &Simple, name: &str, outline: &mut Outline) -> Step {
             None => Step::Itself,
             Some(ran) => match ran.behind {
                 Behind::Command(at) => {
+                    simple.push_own(outline);
                     let words = simple.words.get(at..).unwrap_or_default().to_vec();
                     let mut next = simple.with(words);
                     next.place.through.push(ran.spelled);
@@ -191,13 +215,24 @@ fn unwrap(simple: &Simple, name: &str, outline: &mut Outline) -> Step {
     let mut at = match stripped.behind {
         Behind::Command(at) => at,
         Behind::Nothing => {
-            if matches!(name, "chroot" | "unshare" | "nsenter" | "su-exec" | "gosu") {
+            if matches!(
+                name,
+                "chroot"
+                    | "unshare"
+                    | "nsenter"
+                    | "su-exec"
+                    | "gosu"
+                    | "proot"
+                    | "run0"
+                    | "fakechroot"
+            ) {
                 simple.blind(Unclear::Evaluation, outline);
             }
             return Step::Itself;
         }
         Behind::Unsure(from) => return unsure(simple, from, outline),
     };
+    simple.push_own(outline);
     if name == "flock" && matches!(argument(at), Some("-c" | "--command")) {
         at += 1;
         let from = outline.commands.len();
@@ -488,7 +523,10 @@ fn run(simple: &Simple, given: Given, outline: &mut Outline) {
             if foreign {
                 simple.foreign(true, outline);
                 simple.push(false, outline);
+            } else {
+                simple.push_own(outline);
             }
+            let from = outline.commands.len();
             simple.nest(&word, outline);
             if word.known().is_none() {
                 simple.push(false, outline);
@@ -499,8 +537,16 @@ fn run(simple: &Simple, given: Given, outline: &mut Outline) {
         }
         Given::Code { tongue, code } => {
             let inside = code.as_ref().and_then(Text::known);
-            let hides = inside.is_none_or(|it| may_start(tongue, it));
+            let hides = inside.is_none_or(|it| foreign::may_start(tongue, it));
             simple.foreign(hides, outline);
+            if let Some(code) = inside {
+                let found = crate::code::files(tongue, code);
+                outline.files.push(Files {
+                    names: found.names,
+                    others: found.others,
+                    source: excerpt(&simple.source),
+                });
+            }
             simple.push(false, outline);
             if let Some(found) = outline.commands.get_mut(from) {
                 found.inline = true;
@@ -542,24 +588,3 @@ fn run(simple: &Simple, given: Given, outline: &mut Outline) {
         }
     }
 }
-
-/// Whether something was found in code by which it could start a program.
-fn may_start(tongue: Tongue, code: &str) -> bool {
-    let mut found = Signals::default();
-    if tongue != Tongue::Other {
-        crate::code::read(tongue, code, None, Origin::Program, &mut found);
-    }
-    let found = found.list();
-    let mut signs = found.iter().filter(|it| it.tier >= Tier::High);
-    let tame = |it: &RiskSignal| TAME.iter().any(|kind| kind.name == it.name);
-    match tongue {
-        Tongue::Other => true,
-        Tongue::Python if found.iter().any(tame) && crate::code::is_tame(code) => {
-            signs.any(|it| !tame(it))
-        }
-        Tongue::Python | Tongue::Javascript => signs.next().is_some(),
-    }
-}
-
-/// Signs by which alone nothing is started.
-const TAME: [SignalKind; 3] = [SYSTEM_MODULE, FILE_WRITE, NETWORK_CLIENT];

@@ -4,7 +4,7 @@ use crate::command::{Command, Direction, Position, Unclear, Word};
 use crate::interpreter::{is_shell, language_of};
 use crate::literal::{is_device, named};
 use crate::outline::{Feed, Found, Origin, Outline, Tongue};
-use crate::resolve::base;
+use crate::resolve::{base, is_elsewhere};
 use crate::signal::*;
 
 /// They read and show. Options that make them do more are looked at one by one.
@@ -51,7 +51,7 @@ const NETWORK: &[&str] = &[
 const PRIVILEGED: &[&str] = &[
     "sudo", "su", "doas", "pkexec", "runuser", "setpriv", "capsh", "setcap", "chroot", "unshare",
     "nsenter", "visudo", "passwd", "usermod", "useradd", "groupadd", "chpasswd", "newgrp", "sg",
-    "gosu", "su-exec",
+    "gosu", "su-exec", "run0",
 ];
 
 const KERNEL: &[&str] = &[
@@ -282,24 +282,19 @@ fn command(found: &Found, outline: &Outline, signals: &mut Signals) {
     git(&mut seen, signals);
     let known = matches!(found.command.words.first(), Some(Word::Known(_)));
     if !seen.raised && known && !found.inline {
-        if is_shell(&name)
-            || language_of(&name).is_some()
-            || found
-                .command
-                .words
-                .first()
-                .is_some_and(|it| is_local(shown(it)))
-        {
+        // `sub/cat` is whatever somebody put there.
+        let elsewhere = found
+            .command
+            .words
+            .first()
+            .is_some_and(|it| is_elsewhere(shown(it)));
+        if elsewhere || is_shell(&name) || language_of(&name).is_some() {
             seen.add(SCRIPT_FILE, signals);
         }
-        if !SAFE.contains(&name.as_str()) {
+        if elsewhere || !SAFE.contains(&name.as_str()) {
             seen.add(OTHER_COMMAND, signals);
         }
     }
-}
-
-fn is_local(name: &str) -> bool {
-    name.starts_with("./") || name.starts_with("../")
 }
 
 fn redirects(seen: &mut Seen<'_>, signals: &mut Signals) {

@@ -183,8 +183,8 @@ impl Store {
     /// Takes an answer; see [`Store::reply_granting`] for one that also allows the kind.
     ///
     /// Refused: one to a request that is not pending any more, or has expired (which is written
-    /// down then); a second one of the same person; one of who asked, unless it comes from the
-    /// prompt of the very command that asks. One no ends it. So many different people as the quorum
+    /// down then); a second one of the same person, whichever of their tokens it comes with; one of
+    /// who asked, unless it comes from the prompt of the very command that asks. One no ends it. So many different people as the quorum
     /// says must say yes.
     ///
     /// `narrow` must be the first yes: whoever says yes after it knows of it or meant more. `edit`
@@ -317,11 +317,14 @@ fn ensure_may_reply(approval: &Approval, reply: &Reply) -> Result<()> {
     if reply.by.is_empty() {
         return Err(internal("a reply is nobody's"));
     }
-    // Who typed the command sits before its prompt: there is nobody else to ask.
-    if reply.by == approval.requested_by && reply.via != Via::Terminal {
+    let same_user = |one: &Option<String>| one.is_some() && *one == reply.user_id;
+    let is_own = reply.by == approval.requested_by || same_user(&approval.requested_user);
+    // Who typed the command sits before its prompt, and an agent's user before its host, if the
+    // operator lets hosts ask: there is nobody else to ask.
+    if is_own && !matches!(reply.via, Via::Terminal | Via::Elicitation) {
         return forbidden(
             "nobody approves their own request",
-            "let somebody else answer; to withdraw it, cancel the exec",
+            "let somebody else answer, with a token that is not yours; to withdraw it, cancel the exec",
         );
     }
     if reply.via == Via::Automatic && reply.answer.approves() {
@@ -338,11 +341,16 @@ fn ensure_may_reply(approval: &Approval, reply: &Reply) -> Result<()> {
             );
         }
     }
-    if approval.replies.iter().any(|it| it.by == reply.by) {
-        let by = shown(&reply.by);
+    let has_answered = |it: &&Reply| it.by == reply.by || same_user(&it.user_id);
+    if let Some(earlier) = approval.replies.iter().find(has_answered) {
+        let by = shown(&earlier.by);
         return Err(conflict(format!(
-            "`{by}` has answered approval `{}` already",
-            approval.id
+            "`{by}` has answered approval `{}` already{}",
+            approval.id,
+            match earlier.by == reply.by {
+                true => "",
+                false => ", and both tokens are of one user",
+            }
         ))
         .hint("somebody else must answer too")
         .of_exec(approval.exec_id.clone()));

@@ -21,6 +21,7 @@ on_both_databases! {
     a_quorum_is_of_different_people,
     one_no_ends_it,
     nobody_approves_their_own_request,
+    tokens_of_one_user_are_one_person,
     nothing_beyond_policy_is_automatic,
     an_answer_that_comes_too_late_finds_it_expired,
     what_was_approved_too_long_ago_cannot_be_used,
@@ -206,6 +207,46 @@ fn nobody_approves_their_own_request(it: Fixture) {
     prompt.via = Via::Terminal;
     let approved = answer(&it.store, &asked, prompt).unwrap();
     assert_eq!(approved.state, ApprovalState::Approved);
+}
+
+fn tokens_of_one_user_are_one_person(it: Fixture) {
+    let of = |user: Option<&str>, reply: Reply| Reply {
+        user_id: user.map(str::to_owned),
+        ..reply
+    };
+    let mut asked = approval();
+    asked.quorum = 2;
+    asked.requested_user = Some("eve".to_owned());
+    let asked = ask(&it, asked);
+    for reply in [yes("eve-phone"), no("eve-phone")] {
+        let error = answer(&it.store, &asked, of(Some("eve"), reply)).unwrap_err();
+        assert_eq!(error.code, Code::Forbidden);
+    }
+    answer(&it.store, &asked, of(Some("ann"), yes("ann-phone"))).unwrap();
+    let again = answer(&it.store, &asked, of(Some("ann"), yes("ann-desk"))).unwrap_err();
+    assert_eq!(again.code, Code::Conflict);
+    assert!(again.message.contains("`ann-phone`"), "{again}");
+    assert!(again.message.contains("one user"), "{again}");
+    let approved = answer(&it.store, &asked, of(Some("bob"), yes("bob"))).unwrap();
+    assert_eq!(approved.state, ApprovalState::Approved);
+    let users: Vec<_> = approved.replies.iter().map(|it| &it.user_id).collect();
+    assert_eq!(users, [&Some("ann".to_owned()), &Some("bob".to_owned())]);
+    // Tokens of nobody in particular are told apart by their names.
+    let mut plain = approval();
+    plain.quorum = 2;
+    let plain = ask(&it, plain);
+    answer(&it.store, &plain, of(None, yes("one"))).unwrap();
+    let approved = answer(&it.store, &plain, of(None, yes("two"))).unwrap();
+    assert_eq!(approved.state, ApprovalState::Approved);
+    // Who sits before the agent's host, where the operator lets hosts ask.
+    let mut hosted = approval();
+    hosted.requested_user = Some("eve".to_owned());
+    let hosted = ask(&it, hosted);
+    let mut elicited = of(Some("eve"), yes("a person at agent-1's host"));
+    elicited.via = Via::Elicitation;
+    let approved = answer(&it.store, &hosted, elicited).unwrap();
+    assert_eq!(approved.state, ApprovalState::Approved);
+    it.assert_sound();
 }
 
 fn nothing_beyond_policy_is_automatic(it: Fixture) {

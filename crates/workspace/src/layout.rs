@@ -13,6 +13,7 @@ use crate::artifacts::{ExecFiles, Stream};
 use crate::dir::Dir;
 use crate::fault::{FsError, FsErrorKind};
 use crate::input;
+use crate::stat::Kind;
 use crate::{lines, sealed};
 
 const PROJECTS: &str = "projects";
@@ -229,6 +230,23 @@ impl Project {
                 "a scratch workspace is nowhere on the host",
             )),
         }
+    }
+
+    /// Whether nothing is in it: no work, no input, nothing that an exec left.
+    pub fn is_unused(&self) -> Result<bool> {
+        const MOST: usize = 100;
+        let parts = self.home.list(MOST).map_err(reading)?;
+        for part in &parts.entries {
+            if part.stat.kind != Kind::Directory {
+                return Ok(false);
+            }
+            let inside = self.home.open_name(&part.name.display());
+            let inside = inside.and_then(|it| it.list(1)).map_err(reading)?;
+            if !inside.entries.is_empty() {
+                return Ok(false);
+            }
+        }
+        Ok(!parts.truncated)
     }
 
     /// Where the inputs of all its execs lie.

@@ -46,6 +46,6 @@ pub use occupy::Occupied;
 pub use relpath::{PathError, RelPath};
 pub use retention::{Retention, Shelf, Shelved, Swept};
 pub use sandbox_files::SandboxFiles;
-pub use seed::{Reset, ResetDone, SeedLimits, SeedSkip, SeedSkipped, Seeded, seed};
+pub use seed::{Reset, ResetDone, SeedLimits, SeedRoom, SeedSkip, SeedSkipped, Seeded, seed};
 pub use sink::{Captured, Excerpt, OutputSink};
 pub use stat::{FileId, FileTime, Kind, Stat};

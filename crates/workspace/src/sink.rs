@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
 
+use glovebox_model::SHOWN_BYTES_MAX;
 use sha2::{Digest, Sha256};
 
 use crate::dir::from_io;
@@ -19,9 +20,23 @@ pub struct Excerpt {
 
 impl Default for Excerpt {
     fn default() -> Self {
+        let half = usize::try_from(SHOWN_BYTES_MAX / 2).unwrap_or(usize::MAX);
         Self {
-            head: 32 << 10,
-            tail: 32 << 10,
+            head: half,
+            tail: half,
+        }
+    }
+}
+
+impl Excerpt {
+    /// No more than `cap` bytes, and just as many where there was room for more: what passes the cap
+    /// of the file is then cut here too, and what does not is here whole.
+    fn within(self, cap: u64) -> Self {
+        let cap = usize::try_from(cap).unwrap_or(usize::MAX);
+        let head = self.head.min(cap - self.tail.min(cap / 2));
+        Self {
+            head,
+            tail: self.tail.min(cap - head),
         }
     }
 }
@@ -42,7 +57,8 @@ pub struct OutputSink {
 /// What a stream came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captured {
-    /// For people: head, a marker line when something is left out, tail.
+    /// For people: head, a marker line when something is left out, tail. No more of the stream
+    /// than the file may hold.
     pub text: String,
     /// All that was written, kept or not.
     pub bytes: u64,
@@ -63,7 +79,7 @@ impl OutputSink {
             stored: 0,
             digest: Sha256::new(),
             fault: None,
-            excerpt,
+            excerpt: excerpt.within(file_cap),
             head: Vec::new(),
             tail: VecDeque::new(),
             total: 0,
@@ -188,7 +204,7 @@ mod tests {
         }
         assert_eq!(stored(&mut sink.file), b"012345");
         let captured = sink.finish();
-        assert_eq!(captured.text, "0123\n… 3 bytes omitted …\n789");
+        assert_eq!(captured.text, "012\n… 4 bytes omitted …\n789");
         assert_eq!((captured.bytes, captured.stored), (10, 6));
         assert!(captured.truncated && captured.fault.is_none());
     }
@@ -248,6 +264,7 @@ mod tests {
             for pair in cuts.windows(2) {
                 split.push(&bytes[pair[0]..pair[1]]);
                 prop_assert!(split.head.len() <= head && split.tail.len() <= tail);
+                prop_assert!((split.head.len() + split.tail.len()) as u64 <= cap);
             }
             let kept = &bytes[..bytes.len().min(usize::try_from(cap).unwrap())];
             prop_assert_eq!(stored(&mut split.file), kept);
@@ -257,7 +274,7 @@ mod tests {
             prop_assert_eq!(split.bytes, bytes.len() as u64);
             prop_assert_eq!(split.truncated, kept.len() < bytes.len());
             prop_assert_eq!(split.hash, hex(&Sha256::digest(kept)));
-            if bytes.len() <= head + tail {
+            if bytes.len() <= kept.len().min(head + tail) {
                 prop_assert_eq!(split.text, String::from_utf8_lossy(&bytes));
             } else {
                 prop_assert!(split.text.contains(" bytes omitted …\n"));

@@ -10,11 +10,15 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use glovebox_model::{ByteString, Code, ExecId, Input};
+use glovebox_model::{ByteString, Code, Error, ExecId, Input, Result, Stage};
 use glovebox_workspace::{
-    Dir, Layout, Project, Reset, SeedLimits, SeedSkip, Seeded, Stream, WorkKind, seed,
+    Dir, Layout, Project, Reset, SeedLimits, SeedRoom, SeedSkip, Seeded, Stream, WorkKind, seed,
 };
 use rustix::fs::{CWD, FileType, Mode, OFlags, mkdirat, mknodat, openat};
+
+fn endless(_: u64, _: u64) -> Result<()> {
+    Ok(())
+}
 
 struct Ground {
     _tmp: tempfile::TempDir,
@@ -56,7 +60,7 @@ impl Ground {
 
     fn seed(&self) -> Seeded {
         let limits = SeedLimits::default();
-        seed(&self.dir("template"), &self.dir("work"), limits).unwrap()
+        seed(&self.dir("template"), &self.dir("work"), limits, &endless).unwrap()
     }
 
     fn project(&self) -> Project {
@@ -261,14 +265,20 @@ fn a_template_over_its_limits_makes_nothing() {
         },
         SeedLimits { depth: 2, ..fits },
     ] {
-        let error = seed(&ground.dir("template"), &ground.dir("work"), limits).unwrap_err();
+        let error = seed(
+            &ground.dir("template"),
+            &ground.dir("work"),
+            limits,
+            &endless,
+        )
+        .unwrap_err();
         assert_eq!(error.code, Code::InvalidArgument, "{limits:?}");
         assert!(!error.hints.is_empty());
         assert_eq!(names(&ground.base.join("work")), [""; 0], "{limits:?}");
     }
-    let seeded = seed(&ground.dir("template"), &ground.dir("work"), fits).unwrap();
+    let seeded = seed(&ground.dir("template"), &ground.dir("work"), fits, &endless).unwrap();
     assert_eq!(seeded.made.len(), 5);
-    let itself = seed(&ground.dir("work"), &ground.dir("work"), fits).unwrap_err();
+    let itself = seed(&ground.dir("work"), &ground.dir("work"), fits, &endless).unwrap_err();
     assert_eq!(itself.code, Code::InvalidArgument);
 }
 
@@ -283,10 +293,46 @@ fn a_size_is_counted_and_not_believed() {
         ..SeedLimits::default()
     };
     let kernel = Dir::open_trusted(kernel).unwrap();
-    let error = seed(&kernel, &ground.dir("work"), limits).unwrap_err();
+    let error = seed(&kernel, &ground.dir("work"), limits, &endless).unwrap_err();
     assert!(error.message.contains("boot_id"), "{}", error.message);
     assert!(error.message.contains("10 bytes"), "{}", error.message);
     assert_eq!(names(&ground.base.join("work")), [""; 0], "no part of it");
+}
+
+/// What is missing counts in blocks, and what is there already does not.
+#[test]
+fn room_is_asked_for_before_anything_is_made_and_while_it_is_copied() {
+    let ground = Ground::new();
+    ground.file("template/d/small", "x");
+    ground.file("template/large", &"x".repeat(5000));
+    ground.file("template/empty/.gitkeep", "");
+    ground.link("large", "template/link");
+    let (template, work) = (ground.dir("template"), ground.dir("work"));
+    let full = || Error::new(Code::DiskFull, Stage::Open, "no room");
+    let within = |bytes, entries| {
+        let room = move |more, new| match more > bytes || new > entries {
+            true => Err(full()),
+            false => Ok(()),
+        };
+        seed(&template, &work, SeedLimits::default(), &room)
+    };
+    let needed = (5 * 4096, 5);
+    for (bytes, entries) in [(needed.0 - 1, needed.1), (needed.0, needed.1 - 1)] {
+        let error = within(bytes, entries).unwrap_err();
+        assert_eq!(error.code, Code::DiskFull, "{bytes} {entries}");
+        assert_eq!(names(&ground.base.join("work")), [""; 0]);
+    }
+    assert_eq!(within(needed.0, needed.1).unwrap().made.len(), 5);
+    assert_eq!(within(0, 0).unwrap().made.len(), 0, "it is all there");
+    // They say that they are empty.
+    let kernel = Dir::open_trusted(Path::new("/proc/sys/kernel/random")).unwrap();
+    let room = |bytes: u64, _| match bytes > 10 {
+        true => Err(full()),
+        false => Ok(()),
+    };
+    let error = seed(&kernel, &work, SeedLimits::default(), &room).unwrap_err();
+    assert_eq!(error.code, Code::DiskFull);
+    assert!(!ground.base.join("work/boot_id").exists());
 }
 
 /// A program that runs there exchanges a directory and a link out while files are put into it.
@@ -352,7 +398,7 @@ fn the_templates_in_the_examples_are_whole() {
         let ground = Ground::new();
         let from = repository("examples/templates").join(template);
         let from = Dir::open_trusted(&from).unwrap();
-        let seeded = seed(&from, &ground.dir("work"), SeedLimits::default()).unwrap();
+        let seeded = seed(&from, &ground.dir("work"), SeedLimits::default(), &endless).unwrap();
         assert_eq!(seeded.skipped, []);
         shown(&seeded.made)
     };
@@ -396,7 +442,7 @@ fn a_hostile_workspace_is_emptied_and_seeded_in_one_call() {
     let template = ground.dir("template");
     let project = ground.project();
     let limits = SeedLimits::default();
-    project.seed(&template, limits).unwrap();
+    project.seed(&template, limits, &endless).unwrap();
     let work = ground.work_of_project();
     let identity = work.metadata().unwrap().ino();
 
@@ -429,7 +475,7 @@ fn a_hostile_workspace_is_emptied_and_seeded_in_one_call() {
     assert_eq!(busy.unwrap_err().code, Code::Busy);
     assert!(work.join("-rf").exists(), "nothing was touched");
 
-    let again = Some((&template, limits));
+    let again = Some((&template, limits, &endless as SeedRoom<'_>));
     let done = project.reset(Reset::default(), again, &nobody).unwrap();
     assert_eq!(shown(&done.seeded.made), ["code", "code/main.py"]);
     assert_eq!(names(&work), ["code"]);
@@ -523,12 +569,16 @@ fn a_directory_of_ones_own_is_not_emptied() {
     assert_eq!(error.code, Code::WorkspaceRefused);
     assert_eq!(ground.read("work/mine"), "mine");
     let limits = SeedLimits::default();
-    adopted.seed(&ground.dir("template"), limits).unwrap();
+    adopted
+        .seed(&ground.dir("template"), limits, &endless)
+        .unwrap();
     assert_eq!(names(&ground.base.join("work")), ["AGENTS.md", "mine"]);
     let scratch = layout.scratch().unwrap();
     for error in [
         scratch.reset(Reset::default(), None, &nobody).unwrap_err(),
-        scratch.seed(&ground.dir("template"), limits).unwrap_err(),
+        scratch
+            .seed(&ground.dir("template"), limits, &endless)
+            .unwrap_err(),
     ] {
         assert_eq!(error.code, Code::WorkspaceRefused);
     }

@@ -94,6 +94,8 @@ class Ask:
 @dataclass(frozen=True)
 class Reply:
     by: str = ""
+    #: Of that token: all tokens of a user are one person.
+    user_id: Optional[str] = None
     at: Optional[datetime] = moment()
     #: `rest`, `websocket`, `cli`, `terminal`, `elicitation` or `automatic`.
     via: str = ""
@@ -112,6 +114,8 @@ class Approval:
     ids: Ids = one(Ids)
     #: Who this is cannot reply.
     requested_by: str = ""
+    #: Of that token. None of this user's tokens can reply.
+    requested_user: Optional[str] = None
     created_at: Optional[datetime] = moment()
     expires_at: Optional[datetime] = moment()
     #: `pending`, `approved`, `denied`, `expired`, `used` or `void`.

@@ -136,6 +136,8 @@ pub(super) fn attend(asked: Attend<'_>) -> Result<Attended> {
         started: standing.then_some(now),
         look: now + LOOK,
         stopping: None,
+        standing,
+        asking: None,
         calls: Vec::new(),
         term,
         kill,
@@ -169,7 +171,10 @@ struct Turns<'run> {
     started: Option<Instant>,
     look: Instant,
     stopping: Option<Stopping>,
-    /// Signals on their way.
+    standing: bool,
+    /// TERM on its way.
+    asking: Option<Running>,
+    /// KILL on its way.
     calls: Vec<Running>,
     term: Vec<OsString>,
     kill: Vec<OsString>,
@@ -272,6 +277,7 @@ impl Turns<'_> {
                 self.stop(Reason::Limit(limit), Duration::ZERO);
             }
             self.calls.retain_mut(|call| call.ended().is_none());
+            self.hear_of_term();
             self.look = Instant::now() + LOOK;
         }
     }
@@ -314,12 +320,26 @@ impl Turns<'_> {
         if grace.is_zero() {
             self.end();
         } else {
-            self.tell(self.term.clone());
+            self.asking = self.told(&self.term);
+        }
+    }
+
+    /// An engine refuses to tell a container that does not run yet. The wish to stop would be lost,
+    /// and the program would start after it: so it ends at once.
+    fn hear_of_term(&mut self) {
+        let Some(status) = self.asking.as_mut().and_then(Running::ended) else {
+            return;
+        };
+        self.asking = None;
+        let is_waiting = self.stopping.is_some_and(|it| !it.killed);
+        if !status.success() && is_waiting && !self.standing {
+            self.end();
         }
     }
 
     fn end(&mut self) {
-        self.tell(self.kill.clone());
+        let kill = self.told(&self.kill);
+        self.calls.extend(kill);
         if let Some(stopping) = &mut self.stopping {
             stopping.killed = true;
             stopping.next = Instant::now() + GIVE_UP;
@@ -327,13 +347,13 @@ impl Turns<'_> {
     }
 
     /// The engine's command, not waited for: the loop goes on meanwhile.
-    fn tell(&mut self, args: Vec<OsString>) {
-        let mut command = self.cli.command(&args);
+    fn told(&self, args: &[OsString]) -> Option<Running> {
+        let mut command = self.cli.command(args);
         command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        self.calls.extend(Running::start(command));
+        Running::start(command).ok()
     }
 
     fn conclude(mut self) -> Attended {

@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 use std::sync::Arc;
+use std::time::Duration;
 
-use glovebox_model::{Code, Error, Isolation, Profile, Result, Stage};
+use glovebox_model::{Code, Error, Isolation, Profile, Result, Stage, Usage};
 
 use super::attend::{Attend, attend};
 use super::cli::{Cli, unreachable};
@@ -14,7 +15,7 @@ use super::environment::{Environment, text};
 use super::inspect::{self, State};
 use super::name::{ContainerName, Labels};
 use super::place::Places;
-use crate::ended::Ended;
+use crate::ended::{Ended, Ending};
 use crate::sandbox::{Remains, Run, Sandbox, no_secrets};
 use crate::spec::Order;
 
@@ -103,6 +104,9 @@ impl Fresh {
         let stdin = run.stdin.is_some();
         let blueprint = design.blueprint(&environment, &words.argv, words.cwd, stdin);
         let id = engine.create(cli, &blueprint)?;
+        if run.cancel.is_asked() {
+            return Ok(never_started());
+        }
         let name = design.name.as_str();
         let mut start = vec!["start", "--attach"];
         if stdin {
@@ -169,6 +173,18 @@ impl Fresh {
         let lasted = state.lasted().unwrap_or(attended.lasted).max(attended.seen);
         let cpu_ms = run.profile.limits.cpu_ms.get();
         Ok(ended(&attended, code, state.oom_killed, cpu_ms, lasted))
+    }
+}
+
+/// Canceled while the container was made: it is removed, and its program was never there.
+fn never_started() -> Ended {
+    Ended {
+        ending: Ending::Canceled,
+        signal: None,
+        limit_hit: None,
+        duration: Duration::ZERO,
+        usage: Usage::default(),
+        notices_dropped: 0,
     }
 }
 

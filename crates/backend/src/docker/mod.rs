@@ -252,6 +252,7 @@ impl Docker {
         if let Some(runtime) = asked.runtime {
             known(&facts, runtime)?;
         }
+        enough_pids(&facts, &asked, profile)?;
         let isolation = facts.isolation(&asked);
         demand(&isolation, profile)?;
         engine.need_image(&cli, image)?;
@@ -293,6 +294,23 @@ fn known(facts: &EngineFacts, runtime: &str) -> Result<()> {
     )
     .caused_by(format!("it has {}", names.join(", ")))
     .hint("install it and add it to the engine's `daemon.json`"))
+}
+
+/// Below that nothing starts, and what the engine says of it helps nobody.
+fn enough_pids(facts: &EngineFacts, asked: &Asked<'_>, profile: &Profile) -> Result<()> {
+    let (pids, least) = (profile.limits.pids.get(), facts.least_pids(asked.runtime));
+    if pids >= least {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::BackendUnavailable,
+        Stage::Open,
+        format!("`pids` {pids} is less than gVisor needs for itself"),
+    )
+    .caused_by("its own threads count as processes, about 60 beside a small program")
+    .hint(format!(
+        "grant {least} or more (`--pids {least}`), or run it without gVisor"
+    )))
 }
 
 fn refuse(message: String) -> Error {

@@ -5,6 +5,7 @@ mod corpus;
 mod live;
 mod spelling;
 mod stream;
+mod vocabulary;
 
 use glovebox_capture::Secrets;
 use glovebox_model::SecretName;

@@ -285,3 +285,25 @@ proptest! {
         prop_assert_eq!(shown(&streamed(&secrets, text.chunks(1))), "<[secret db]>");
     }
 }
+
+#[test]
+fn bytes_that_are_no_text_stay_what_they_are_in_json() {
+    let secrets = secrets(&[("db", b"xK9q2Lm8Rt4Vz7Wy")]);
+    let written = |bytes: &[u8]| {
+        let bytes = glovebox_model::ByteString::new(bytes).unwrap();
+        serde_json::to_value(bytes).unwrap()
+    };
+    for (before, after) in [
+        (
+            &b"a\xff/xK9q2Lm8Rt4Vz7Wy.txt"[..],
+            &b"a\xff/[secret db].txt"[..],
+        ),
+        (b"xK9q2Lm8Rt4Vz7Wy", b"[secret db]"),
+    ] {
+        let mut value = serde_json::json!({ "path": written(before) });
+        assert!(secrets.redact_json(&mut value));
+        assert_eq!(value, serde_json::json!({ "path": written(after) }));
+    }
+    let mut other = serde_json::json!({"hex": "no digits"});
+    assert!(!secrets.redact_json(&mut other));
+}

@@ -81,6 +81,7 @@ pub(crate) struct ApprovalInfoArgs {
 #[command(after_help = "Examples:
   glovebox approval approve apr_3f0c…
   glovebox approval approve apr_3f0c… --kind
+  glovebox --server URL approval approve apr_3f0c… --run
   glovebox approval approve apr_3f0c… --narrow memory=512M --narrow network=none
   glovebox approval approve apr_3f0c… --edit better.py --reason 'without the rm'")]
 pub(crate) struct ApproveArgs {
@@ -100,6 +101,10 @@ pub(crate) struct ApproveArgs {
     /// Why, for the record
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
+    /// Then follow the exec: print its output as it comes and exit with its code, as `glovebox run`
+    /// does
+    #[arg(long)]
+    pub(crate) run: bool,
 }
 
 /// Say no

@@ -1,9 +1,9 @@
 //! What execs can run in.
 
 use clap::{Args, Subcommand};
-use glovebox_model::BackendName;
+use glovebox_model::BackendRef;
 
-use super::options::backend;
+use super::options::BackendParser;
 
 /// Show what execs can run in here, and what each enforces
 #[derive(Debug, Args)]
@@ -38,11 +38,12 @@ pub(crate) struct BackendLsArgs {}
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   glovebox backend probe native
-  glovebox backend probe docker --runtime runsc
+  glovebox backend probe docker:runsc
   glovebox backend probe docker --run --json")]
 pub(crate) struct ProbeArgs {
-    #[arg(value_name = "NAME", value_parser = backend())]
-    pub(crate) name: BackendName,
+    /// Its name; `docker:runsc` names a runtime too
+    #[arg(value_name = "NAME", value_parser = BackendParser)]
+    pub(crate) name: BackendRef,
     /// The container runtime, instead of the engine's own choice
     #[arg(long, value_name = "NAME")]
     pub(crate) runtime: Option<String>,

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use super::simulation::SimulationOptions;
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser, ValueParserFactory};
+use clap::builder::{
+    PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser, ValueParserFactory,
+};
 use glovebox_model::{
-    Access, BackendName, Bytes, Count, Cpus, Guarantee, HostPort, Lifetime, Millis, NetworkMode,
-    OnExceed, ProjectId, Tier, Writes,
+    Access, BackendName, BackendRef, Bytes, Count, Cpus, Guarantee, HostPort, Lifetime, Millis,
+    NetworkMode, OnExceed, ProjectId, Tier, Writes,
 };
 
 #[derive(Debug, Args)]
@@ -62,9 +64,9 @@ pub(crate) struct PlaceOptions {
 /// What it runs in. Naming one never lowers what policy demands.
 #[derive(Debug, Default, Args)]
 pub(crate) struct BackendOptions {
-    /// What it runs in
-    #[arg(long, value_name = "NAME", value_parser = backend(), help_heading = "Sandbox")]
-    pub(crate) backend: Option<BackendName>,
+    /// What it runs in; `docker:runsc` names a runtime too
+    #[arg(long, value_name = "NAME", value_parser = BackendParser, help_heading = "Sandbox")]
+    pub(crate) backend: Option<BackendRef>,
     /// The container runtime, such as `runsc`
     #[arg(long, value_name = "NAME", help_heading = "Sandbox")]
     pub(crate) runtime: Option<String>,
@@ -203,6 +205,10 @@ pub(crate) struct ExecOptions {
     /// Why, for whoever is asked
     #[arg(long, value_name = "TEXT", value_parser = because, help_heading = "Policy")]
     pub(crate) because: Option<String>,
+    /// Where a person has to agree first, do not wait for the answer but exit with 5; at a server
+    /// the request stays, and `glovebox approval approve ID --run` goes on
+    #[arg(long, help_heading = "Policy")]
+    pub(crate) no_wait: bool,
     /// A directory of the host that the operator grants (`host_mounts`), by its place inside; you
     /// are asked about it. Repeatable
     #[arg(long, value_name = "PLACE", help_heading = "Policy")]
@@ -270,6 +276,36 @@ fn requirements() -> impl Iterator<Item = &'static str> {
     std::iter::once("kernel-limits").chain(Guarantee::ALL.into_iter().map(Guarantee::as_str))
 }
 
+/// A backend, with its runtime after a colon where it has one.
+#[derive(Debug, Clone)]
+pub(super) struct BackendParser;
+
+impl TypedValueParser for BackendParser {
+    type Value = BackendRef;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<BackendRef, clap::Error> {
+        // Whoever mistypes a plain name is shown the list; with a runtime it is none of a list.
+        match value.as_encoded_bytes().contains(&b':') {
+            true => StringValueParser::new()
+                .try_map(|text| text.parse::<BackendRef>())
+                .parse_ref(command, arg, value),
+            false => words(BackendName::ALL.map(|it| (it.as_str(), it)))
+                .parse_ref(command, arg, value)
+                .map(BackendRef::from),
+        }
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let names = BackendName::ALL.map(BackendName::as_str);
+        Some(Box::new(names.into_iter().map(PossibleValue::new)))
+    }
+}
+
 /// Words that each stand for a value, as the API writes them.
 pub(super) fn words<T>(
     all: impl IntoIterator<Item = (&'static str, T)>,
@@ -286,10 +322,6 @@ where
 
 pub(super) fn lifetime(some: &'static [Lifetime]) -> impl TypedValueParser<Value = Lifetime> {
     words(some.iter().map(|it| (it.as_str(), *it)))
-}
-
-pub(super) fn backend() -> impl TypedValueParser<Value = BackendName> {
-    words(BackendName::ALL.map(|it| (it.as_str(), it)))
 }
 
 fn tier() -> impl TypedValueParser<Value = Tier> {

@@ -88,7 +88,8 @@ fn of_effects(global: &Global, records: &Records, exec: &Exec) -> Result<Exit> {
         let (effects, next) = records.effects(exec, place)?;
         for effect in &effects {
             if let Deed::FilesystemWrite(it) = &effect.deed {
-                text += &format!("{} {}\n", it.operation.as_str(), it.path.display());
+                let path = render::one_line(&it.path.display());
+                text += &format!("{} {path}\n", it.operation.as_str());
                 text += it.diff.as_deref().unwrap_or_default();
             }
         }

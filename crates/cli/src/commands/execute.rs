@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use glovebox_engine::{Approver, Io, Listener, Seat, Sink, ToolchainSettings};
 use glovebox_model::{
-    Call, Code, Effect, Error, Exec, Mode, Program, Result, Stage, Status, Verdict, WorkspaceRef,
-    Writes,
+    Call, Code, Effect, Error, Exec, ExecId, Mode, Program, Result, Stage, Status, Verdict,
+    WorkspaceRef, Writes,
 };
 use glovebox_skill::Called;
 use glovebox_workspace::toolchain;
@@ -29,7 +29,7 @@ use crate::exit::Exit;
 use crate::human::count as counted;
 use crate::interrupt::Asker;
 use crate::output::{PassThrough, Silent};
-use crate::remote::Target;
+use crate::remote::{Remote, Target};
 use crate::{effect_line, interrupt, output, render};
 
 pub(crate) fn execute(global: &Global, options: RunOptions, program: Program) -> Result<Exit> {
@@ -42,6 +42,7 @@ pub(crate) fn execute(global: &Global, options: RunOptions, program: Program) ->
     if !options.exec.stdin {
         note_unread_stdin(global);
     }
+    let no_wait = options.exec.no_wait;
     let record = match Context::new(global).server()? {
         Some(remote) => there::run(global, &remote, options, program)?,
         None => Some(here(global, options, program)?),
@@ -53,6 +54,22 @@ pub(crate) fn execute(global: &Global, options: RunOptions, program: Program) ->
         report.write(&record)?;
     }
     tell(global, &record);
+    let exit = Exit::of_run(&record, no_wait);
+    if exit == Exit::WAITING && record.status.is_final() && !global.json && !global.quiet {
+        render::note(
+            "nothing is kept of it here, so nobody can answer later: run it without `--no-wait` at \
+             a terminal, or with `--server`",
+        );
+    }
+    Ok(exit)
+}
+
+/// An exec at a server that somebody has answered for: followed to its end.
+pub(crate) fn go_on(global: &Global, remote: &Remote, exec: &ExecId) -> Result<Exit> {
+    let Some(record) = there::go_on(global, remote, exec)? else {
+        return Ok(Exit::CANCELED);
+    };
+    tell(global, &record);
     Ok(Exit::of_record(&record))
 }
 
@@ -61,9 +78,11 @@ fn here(global: &Global, options: RunOptions, program: Program) -> Result<Exec> 
     let stdin = options.exec.stdin.then(own_stdin).transpose()?;
     let toolchains = toolchains(global, &options)?;
     let tells = options.simulation.live;
+    let asks = !options.exec.no_wait;
     let call = call(options, program)?;
     let heard = Heard {
         stdin,
+        asks,
         effects: tells.then(|| Arc::new(Told) as Arc<dyn Listener>),
         replayable: None,
         silent: false,
@@ -79,6 +98,7 @@ pub(crate) fn skill_here(
     prints: bool,
 ) -> Result<Exec> {
     let toolchains = toolchains(global, &options)?;
+    let asks = !options.exec.no_wait;
     let call = Call {
         inputs: called.inputs,
         skill: Some(called.skill),
@@ -86,6 +106,7 @@ pub(crate) fn skill_here(
     };
     let heard = Heard {
         stdin: None,
+        asks,
         effects: None,
         replayable: None,
         silent: !prints,
@@ -96,6 +117,8 @@ pub(crate) fn skill_here(
 /// What a run in this process reads, and who hears of its effects.
 struct Heard<'a> {
     stdin: Option<std::os::fd::OwnedFd>,
+    /// The person at the terminal is asked where policy wants one, and waited for.
+    asks: bool,
     effects: Option<Arc<dyn Listener>>,
     replayable: Option<&'a [u8]>,
     /// What it prints is not for people.
@@ -117,7 +140,10 @@ fn walk(
     let context = Context::new(global);
     let (engine, seat) = context.engine_with_seat(keeper)?;
     let (cancel, asker) = interrupt::listen()?;
-    let approver = AtTerminal::open(&engine, &mut call)?;
+    let approver = match heard.asks {
+        true => AtTerminal::open(&engine, &mut call)?,
+        false => None,
+    };
     let mut live = Live::new(global.json || heard.silent, asker);
     let seats = spawner
         .as_ref()
@@ -158,6 +184,7 @@ pub(crate) fn rerun(global: &Global, exec: &Exec) -> Result<Exit> {
             };
             let heard = Heard {
                 stdin,
+                asks: true,
                 effects: None,
                 replayable: rehearsed.stdin.as_deref(),
                 silent: false,

@@ -20,6 +20,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::human::{age, count, size};
 use crate::paint::Paint;
+use crate::stop::Stop;
 use crate::table::{Cell, Table};
 use crate::{render, stdout};
 
@@ -60,15 +61,17 @@ fn opened(path: &Path, what: &str) -> Result<Dir> {
 }
 
 fn import(global: &Global, args: &ImportArgs) -> Result<Exit> {
-    let source = source(&args.source)?;
+    let stop = Stop::listen()?;
+    let source = source(&args.source, &stop)?;
     let format = match args.format {
         ImageFormatArg::Auto => ImageFormat::Auto,
         ImageFormatArg::Oci => ImageFormat::OciLayout,
         ImageFormatArg::Docker => ImageFormat::DockerSave,
         ImageFormatArg::Rootfs => ImageFormat::Rootfs,
     };
+    let images = images(global)?.until(stop.pressed());
     let mut bar = Bar::for_people(global);
-    let record = images(global)?.import(source, &args.name, format, &mut |progress| {
+    let record = images.import(source, &args.name, format, &mut |progress| {
         if let Some(bar) = &mut bar {
             bar.show(progress);
         }
@@ -89,7 +92,7 @@ fn pull(global: &Global, args: &PullArgs) -> Result<Exit> {
         false => RegistryTransport::Tls,
     };
     let outside = Outside::open(&Context::new(global).config()?)?;
-    let images = images(global)?;
+    let images = images(global)?.until(Stop::listen()?.pressed());
     let mut bar = Bar::for_people(global);
     let mut show = |progress| {
         if let Some(bar) = &mut bar {
@@ -134,25 +137,25 @@ fn tell(global: &Global, record: &ImageRecord) -> Result<Exit> {
     Ok(Exit::SUCCESS)
 }
 
-fn source(path: &Path) -> Result<ImageSource<'static>> {
+fn source<'s>(path: &Path, stop: &'s Stop) -> Result<ImageSource<'s>> {
     if path == Path::new("-") {
         let stdin = std::io::stdin();
         if stdin.is_terminal() {
             return Err(invalid("standard input is a terminal, not an image")
                 .hint("`docker save NAME | glovebox image import - --name NAME`"));
         }
-        return Ok(archive(stdin));
+        return Ok(archive(stop.over(stdin)));
     }
     let shown = path.display();
     let failed = |error| invalid(format!("cannot read the image `{shown}`")).caused_by(error);
     let file = std::fs::File::open(path).map_err(failed)?;
     match file.metadata().map_err(failed)?.is_dir() {
         true => opened(path, "image").map(ImageSource::Folder),
-        false => Ok(archive(file)),
+        false => Ok(archive(stop.over(file))),
     }
 }
 
-fn archive(reader: impl Read + 'static) -> ImageSource<'static> {
+fn archive<'s>(reader: impl Read + 's) -> ImageSource<'s> {
     ImageSource::Archive(Box::new(reader))
 }
 

@@ -175,6 +175,7 @@ pub(crate) fn approval() -> Approval {
         exec_id: ExecId::from_random([2; 16]),
         ids: Correlation::of_space(SpaceId::local()),
         requested_by: "builder".to_owned(),
+        requested_user: None,
         created_at: at(1000),
         expires_at: at(2000),
         state: ApprovalState::Pending,

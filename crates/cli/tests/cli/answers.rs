@@ -114,6 +114,55 @@ fn whoever_asked_waits_until_somebody_else_has_answered() {
 }
 
 #[test]
+fn whoever_does_not_wait_is_told_and_whoever_answers_may_follow_it() {
+    let house = House::open();
+    let left = |options: &[&str], script: &str| {
+        let words = [&["run", "--scratch", "--no-wait"], options];
+        house.run(&[&words.concat()[..], &["--", "sh", "-c", script]].concat())
+    };
+    let script = "mkdir -v made; echo err >&2; exit 7";
+    let waits = left(&[], script).exits(5);
+    assert_eq!(waits.stdout, "");
+    let id = house.run(&["approval", "ls", "--quiet"]).exits(0).stdout;
+    let id = id.trim();
+    let way = format!("approval approve {id} --run");
+    assert!(waits.stderr.contains(&way), "{waits:?}");
+    let exec = house.approval(id)["exec_id"].as_str().unwrap().to_owned();
+    assert!(waits.stderr.contains(&exec), "{waits:?}");
+
+    // Where it cannot be followed, nothing is answered.
+    let here = house.trial.run(&["approval", "approve", id, "--run"]);
+    assert!(
+        here.exits(2).stderr.contains("--server"),
+        "without a server"
+    );
+    assert_eq!(house.approval(id)["state"], "pending");
+    let ended = house.as_ann(&["approval", "approve", id, "--run"]).exits(7);
+    assert!(ended.stdout.contains("created directory"), "{ended:?}");
+    assert!(ended.stderr.contains("err\n"), "{ended:?}");
+    assert_eq!(house.approval(id)["state"], "used");
+
+    let record = left(&["--json"], script).exits(5).json();
+    assert_eq!(record["status"], "awaiting_approval");
+    let id = record["approval_id"].as_str().unwrap();
+    let ended = house.as_ann(&["approval", "approve", id, "--run", "--json"]);
+    let ended = ended.exits(7).json();
+    assert_eq!(ended["exec_id"], record["exec_id"]);
+    assert_eq!(ended["stderr"], "err\n");
+    // What nobody has to agree to is waited for as ever.
+    let plain = [
+        "run",
+        "--scratch",
+        "--no-wait",
+        "--",
+        "cat",
+        "/etc/hostname",
+    ];
+    assert_ne!(house.run(&plain).exits(0).stdout, "");
+    house.close();
+}
+
+#[test]
 fn whoever_stops_waiting_leaves_nothing_to_answer() {
     let house = House::open();
     let (child, id) = house.ask(&[], &["mkdir", "made"]);

@@ -104,6 +104,25 @@ fn whoever_sits_at_the_terminal_sees_everything_and_allows_it_once() {
 }
 
 #[test]
+fn without_a_server_nothing_waits_and_whoever_does_not_wait_is_not_asked() {
+    let trial = Trial::new();
+    let config = config(&trial, "");
+    let args = words(&config, &["--no-wait"], &["touch", "made"]);
+    let terminal = Terminal::start(&trial, &args, &[]);
+    let (code, said) = terminal.end();
+    assert_eq!(code, Some(5), "{said}");
+    assert!(said.contains("error[approval_unavailable]"), "{said}");
+    let refused = trial.run(&args).exits(5);
+    for way in ["without `--no-wait`", "`--server`"] {
+        assert!(refused.stderr.contains(way), "{way}: {refused:?}");
+    }
+    assert!(!trial.work().join("made").exists());
+    assert_eq!(approvals(&trial), Vec::<Value>::new());
+    let asks_nobody = words(&config, &["--no-wait"], &["true"]);
+    trial.run(&asks_nobody).exits(0);
+}
+
+#[test]
 fn a_no_an_end_of_input_and_an_interrupt_run_nothing() {
     let trial = Trial::new();
     let config = config(&trial, "");

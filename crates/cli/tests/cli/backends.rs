@@ -73,6 +73,59 @@ fn an_engine_that_is_not_there_is_not_usable_and_nothing_falls_back_to_another()
 }
 
 #[test]
+fn a_backend_and_its_runtime_are_one_word_or_two_that_agree() {
+    let trial = Trial::new();
+    let nobody = format!("unix://{}/nobody.sock", trial.work().display());
+    let run = |args: &[&str]| -> crate::trial::Answer {
+        let mut command = trial.command(args);
+        command.env("DOCKER_HOST", &nobody).output().unwrap().into()
+    };
+    // Understood: nothing is wrong but that no engine is there.
+    for named in [
+        &["--backend", "docker:runsc"][..],
+        &["--backend", "docker:runsc", "--runtime", "runsc"],
+    ] {
+        let words = [&["run", "--scratch"], named, &["--", "true"]].concat();
+        let refused = run(&words).exits(125);
+        assert!(
+            refused.stderr.contains("error[backend_unavailable]"),
+            "{refused:?}"
+        );
+    }
+    trial.file("code.py", "1");
+    let create = [
+        "sandbox",
+        "create",
+        "--lifetime",
+        "shared",
+        "--project",
+        "p",
+    ];
+    for command in [&["run", "--scratch"][..], &["code", "--scratch"], &create] {
+        let contradicts = ["--backend", "docker:runsc", "--runtime", "runc"];
+        let program: &[&str] = match command[0] {
+            "run" => &["--", "true"],
+            "code" => &["python", "../code.py"],
+            _ => &[],
+        };
+        let refused = run(&[command, &contradicts, program].concat()).exits(2);
+        assert!(refused.stderr.contains("named twice"), "{refused:?}");
+        for wrong in [
+            "native:runsc",
+            "docker:",
+            "dokcer:runsc",
+            "docker:--privileged",
+        ] {
+            run(&[command, &["--backend", wrong], program].concat()).exits(2);
+        }
+    }
+    let probed = run(&["backend", "probe", "docker:runsc"]).exits(1);
+    assert!(probed.stdout.contains("runsc"), "{probed:?}");
+    run(&["backend", "probe", "docker:runsc", "--runtime", "runc"]).exits(2);
+    run(&["backend", "probe", "native:runsc"]).exits(2);
+}
+
+#[test]
 fn a_server_says_what_it_has() {
     let trial = Trial::new();
     let server = Served::start(&trial, &[]);

@@ -126,3 +126,31 @@ fn a_seeding_says_what_stays_and_goes_on_later() {
     assert!(again.stderr.contains("1 entry made, 1 left"), "{again:?}");
     assert_eq!(names(&work), ["a", "b"]);
 }
+
+/// Its source says no more and does not end: whoever waits for it must hear, too.
+#[test]
+fn an_import_of_an_image_leaves_nothing() {
+    let trial = Trial::new();
+    let archive = fs::read(crate::images::archive(&trial)).unwrap();
+    let words = ["image", "import", "-", "--name", "half"];
+    let mut command = trial.command(&[&words[..], &["--format", "docker"]].concat());
+    let mut child = Running::spawn(command.stdin(std::process::Stdio::piped()));
+    let mut stdin = child.0.stdin.take().unwrap();
+    std::io::Write::write_all(&mut stdin, &archive[..archive.len() / 2]).unwrap();
+    let staging = trial.state().join("images/tmp");
+    let is_under_way = || {
+        let copies = entries(&staging)
+            .into_iter()
+            .map(|it| staging.join(it).join("spool"));
+        let sizes = copies.map(|it| it.metadata().map_or(0, |it| it.len()));
+        sizes.sum::<u64>() > 0
+    };
+    until(|| is_under_way().then_some(()));
+    kill_process(Pid::from_child(&child.0), Signal::INT).unwrap();
+    let answer = child.answer().exits(130);
+    assert!(answer.stderr.contains("error[canceled]"), "{answer:?}");
+    assert_eq!(entries(&staging), Vec::<String>::new());
+    let listed = trial.run(&["image", "ls", "--quiet"]).exits(0).stdout;
+    assert_eq!(listed, "");
+    drop(stdin);
+}

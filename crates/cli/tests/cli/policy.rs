@@ -1,5 +1,8 @@
 //! Asking policy without running anything.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
 use crate::server::{Served, with};
 use crate::trial::Trial;
 
@@ -243,4 +246,51 @@ fn a_rule_sees_what_is_in_the_scripts_that_are_run() {
     // What it writes itself nobody has read: people would have to be asked.
     let hidden = run(&["sh", "-c", "echo 'curl x' > made.sh; sh made.sh"]).exits(3);
     assert!(hidden.stderr.contains("approval_unavailable"), "{hidden:?}");
+}
+
+/// Neither its name nor its first line says what a file is when an interpreter is given it.
+#[test]
+fn a_script_is_read_as_what_runs_it() {
+    let trial = Trial::new();
+    let rule = "[[rule]]\nname = \"no-id\"\ndecision = \"deny\"\ncommand = \"id\"\n";
+    let config = trial.file("team.toml", rule);
+    for (name, text) in [
+        ("shell.py", "id\n"),
+        ("node.js", "id\n"),
+        ("poly.sh", "#!python\nid\n"),
+        ("args.sh", "#!/bin/sh -e python\nid\n"),
+        ("bare.py", "id\n"),
+        ("python", "import os\nos.system(\"id\")\n"),
+        ("extglob", ""),
+    ] {
+        let path = trial.work().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+    }
+    let run = |words: &[&str]| {
+        let mut all = vec!["--config", config.to_str().unwrap(), "run", "--"];
+        all.extend(words);
+        trial.run(&all)
+    };
+    for words in [
+        &["sh", "shell.py"][..],
+        &["sh", "node.js"],
+        &["sh", "poly.sh"],
+        &["bash", "-O", "extglob", "shell.py"],
+        &["bash", "--", "shell.py"],
+        &["busybox", "sh", "shell.py"],
+        &["sh", "-c", ". ./shell.py"],
+        &["./args.sh"],
+        // The shell takes what the kernel cannot start for a script of its own.
+        &["sh", "-c", "./bare.py"],
+    ] {
+        let denied = run(words).exits(3);
+        assert!(denied.stderr.contains("no-id"), "{words:?} {denied:?}");
+    }
+    // Nobody can tell: one is in another language, whatever its name says, and one starts commands
+    // although it has no name that says so.
+    for words in [["perl", "poly.sh"], ["python3", "python"]] {
+        let unread = run(&words).exits(3);
+        assert!(unread.stderr.contains("approval_unavailable"), "{unread:?}");
+    }
 }

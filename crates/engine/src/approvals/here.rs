@@ -1,6 +1,6 @@
 //! Asking the person at the terminal, in the process that runs the exec itself.
 
-use glovebox_model::{Answer, Call, Code, Error, Reply, Result, Stage, Via};
+use glovebox_model::{Answer, Call, Code, Error, Party, Reply, Result, Stage, Via};
 use glovebox_store::NewGrant;
 use glovebox_workspace::Project;
 use jiff::Timestamp;
@@ -25,8 +25,11 @@ impl Engine {
         };
         self.place(&mut call)?;
         let store = self.store()?;
-        let asked_by = call.ids.user_id.clone();
-        let asked_by = asked_by.unwrap_or_else(|| "this command".to_owned());
+        let user = call.ids.user_id.clone();
+        let asked_by = Party {
+            name: user.unwrap_or_else(|| "this command".to_owned()),
+            user_id: None,
+        };
         let settings = self.config().approvals();
         let approval = petition.approval(&draft.exec_id, &asked_by, None, settings)?;
         store.insert_approval(&approval)?;
@@ -36,6 +39,7 @@ impl Engine {
         };
         let reply = Reply {
             by: approver.name(),
+            user_id: None,
             at: Timestamp::now(),
             via: Via::Terminal,
             answer: answer.clone(),

@@ -3,6 +3,7 @@
 
 mod approver;
 mod here;
+mod named;
 mod petition;
 mod replay;
 mod ruling;

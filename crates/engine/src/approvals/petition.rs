@@ -2,7 +2,7 @@
 
 use glovebox_model::{
     Answer, Approval, ApprovalId, ApprovalState, Ask, BackendName, Code, Effect, Error, ExecId,
-    Permit, Program, Result, Ruling, ScriptRef, Stage, StdinRef, Tier, WorkspaceRef,
+    Party, Permit, Program, Result, Ruling, ScriptRef, Stage, StdinRef, Tier, WorkspaceRef,
 };
 use glovebox_policy::{ApprovalSettings, Assessed, GrantKind};
 use jiff::{SignedDuration, Timestamp};
@@ -31,7 +31,7 @@ impl Petition {
     pub(crate) fn approval(
         &self,
         exec: &ExecId,
-        by: &str,
+        by: &Party,
         stdin: Option<&[u8]>,
         settings: &ApprovalSettings,
     ) -> Result<Approval> {
@@ -44,7 +44,8 @@ impl Petition {
             space_id: call.ids.space_id.clone(),
             exec_id: exec.clone(),
             ids: call.ids.clone(),
-            requested_by: by.to_owned(),
+            requested_by: by.name.clone(),
+            requested_user: by.user_id.clone(),
             created_at: now,
             expires_at: now
                 .checked_add(SignedDuration::from_millis(lasts))

@@ -374,8 +374,9 @@ fn decide_as(
     if rules.is_empty() {
         return decide(assessed, &standing);
     }
-    let readings: Vec<Reading> = scripts.iter().filter_map(Script::reading).collect();
-    let unread = readings.len() < scripts.len();
+    let read: Vec<Option<Reading>> = scripts.iter().flat_map(Script::readings).collect();
+    let unread = read.iter().any(Option::is_none);
+    let readings: Vec<Reading> = read.into_iter().flatten().collect();
     let scripts = Scripts {
         readings: &readings,
         unread,

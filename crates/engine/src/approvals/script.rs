@@ -2,6 +2,7 @@
 //! who is asked about `python3 fix.py` says yes to what is in that file now. What is there when it
 //! starts must be the same.
 
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
 
 use glovebox_model::{
@@ -11,6 +12,7 @@ use glovebox_risk::{Command, Language, Reading, Word};
 use glovebox_workspace::{Dir, Kind, RelPath};
 use sha2::{Digest, Sha256};
 
+use super::named::{Reader, interpreter, named};
 use crate::path::working_directory;
 
 /// How much of a script is looked at for signs of risk.
@@ -28,9 +30,10 @@ const UNBOUND: &str = "unbound";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Script {
     pub(crate) path: String,
-    pub(crate) language: Option<Language>,
+    /// As what it is run; `None` when nobody can read it so.
+    languages: Vec<Option<Language>>,
     /// Its beginning.
-    pub(crate) source: Vec<u8>,
+    source: Vec<u8>,
     digest: String,
 }
 
@@ -45,12 +48,12 @@ pub(crate) struct Shelves<'a> {
 
 impl Shelves<'_> {
     /// By its clean path in the sandbox; `None` when there is no such file.
-    fn script(&self, path: &str) -> Option<Script> {
+    fn script(&self, path: &str, reader: Reader) -> Option<Script> {
         if let Some(below) = below(INPUTS, path) {
             let input = self.inputs.iter().find(|it| is_at(it, below))?;
-            return Some(Script::of(path.to_owned(), &input.content[..]));
+            return Some(Script::of(path.to_owned(), &input.content[..], reader));
         }
-        Script::read(self.work?, below(WORK, path)?.to_owned())
+        Script::read(self.work?, below(WORK, path)?.to_owned(), reader)
     }
 }
 
@@ -64,7 +67,7 @@ fn is_at(input: &Input, path: &str) -> bool {
 
 impl Script {
     /// `None` when there is no such file.
-    fn read(work: &Dir, path: String) -> Option<Self> {
+    fn read(work: &Dir, path: String, reader: Reader) -> Option<Self> {
         let relative = RelPath::new(path.as_bytes()).ok()?;
         match work.lstat(&relative) {
             Err(_) => return None,
@@ -72,17 +75,17 @@ impl Script {
             Ok(_) => {}
         }
         Some(match work.open_file(&relative) {
-            Ok((file, _)) => Self::of(path, file),
+            Ok((file, _)) => Self::of(path, file, reader),
             Err(_) => Self::unbound(path),
         })
     }
 
-    fn of(path: String, contents: impl Read) -> Self {
+    fn of(path: String, contents: impl Read, reader: Reader) -> Self {
         let Some((source, digest)) = digested(contents) else {
             return Self::unbound(path);
         };
         Self {
-            language: language(&path, &source),
+            languages: languages(&path, &source, reader),
             path,
             source,
             digest,
@@ -92,28 +95,39 @@ impl Script {
     fn unbound(path: String) -> Self {
         Self {
             path,
-            language: None,
+            languages: vec![None],
             source: Vec::new(),
             digest: UNBOUND.to_owned(),
         }
     }
 
-    /// What it would run; `None` when nobody can tell.
-    pub(crate) fn reading(&self) -> Option<Reading> {
-        let language = self.language.filter(|_| self.digest != UNBOUND)?;
-        let code = ByteString::new(self.source.clone())?;
-        Some(glovebox_risk::read(&match language {
-            Language::Shell => Program::Shell { script: code },
-            Language::Python => Program::Python { code },
-            Language::Javascript => Program::Javascript { code },
-        }))
+    /// What it would run, as whatever it is run; `None` where nobody can tell.
+    pub(crate) fn readings(&self) -> impl Iterator<Item = Option<Reading>> {
+        self.languages.iter().map(|language| {
+            let language = language.filter(|_| self.digest != UNBOUND)?;
+            let code = ByteString::new(self.source.clone())?;
+            Some(glovebox_risk::read(&match language {
+                Language::Shell => Program::Shell { script: code },
+                Language::Python => Program::Python { code },
+                Language::Javascript => Program::Javascript { code },
+            }))
+        })
+    }
+
+    /// It is run once more, as something else.
+    fn also(&mut self, reader: Reader) {
+        for language in languages(&self.path, &self.source, reader) {
+            if !self.languages.contains(&language) {
+                self.languages.push(language);
+            }
+        }
     }
 
     pub(crate) fn signals(&self) -> Vec<RiskSignal> {
-        let Some(language) = self.language else {
-            return Vec::new();
-        };
-        let mut signals = glovebox_risk::code_signals(language, &self.source);
+        let known = self.languages.iter().flatten();
+        let mut signals: Vec<RiskSignal> = known
+            .flat_map(|language| glovebox_risk::code_signals(*language, &self.source))
+            .collect();
         for signal in &mut signals {
             let at = signal.at.take();
             signal.at = Some(match at {
@@ -140,20 +154,23 @@ impl Script {
 }
 
 /// Every file on the shelves that is named to an interpreter, and every command that is a file
-/// itself. Which word an interpreter runs depends on its options, and where it looks on `cd`: so all
-/// words count, in every directory that is entered.
+/// itself. Where they are looked for depends on `cd`: so every directory that is entered counts.
 pub(crate) fn scripts(program: &Program, cwd: &str, shelves: Shelves<'_>) -> Vec<Script> {
     let reading = glovebox_risk::read(program);
     let places = places(cwd, &reading.commands);
-    let mut looked_at: Vec<String> = Vec::new();
+    // Where in `found` each path is that was looked at, if it is there at all.
+    let mut looked_at: HashMap<String, Option<usize>> = HashMap::new();
     let mut found: Vec<Script> = Vec::new();
-    for word in reading.commands.iter().flat_map(named) {
-        for path in places.iter().filter_map(|place| clean(place, word)) {
-            if looked_at.contains(&path) {
+    for (word, reader) in reading.commands.iter().flat_map(named) {
+        for path in places.iter().filter_map(|place| clean(place, &word)) {
+            if let Some(known) = looked_at.get(&path) {
+                if let Some(script) = known.and_then(|at| found.get_mut(at)) {
+                    script.also(reader);
+                }
                 continue;
             }
-            let script = shelves.script(&path);
-            looked_at.push(path);
+            let script = shelves.script(&path, reader);
+            looked_at.insert(path, script.as_ref().map(|_| found.len()));
             let Some(script) = script else {
                 continue;
             };
@@ -165,26 +182,6 @@ pub(crate) fn scripts(program: &Program, cwd: &str, shelves: Shelves<'_>) -> Vec
         }
     }
     found
-}
-
-/// The first words and, behind an interpreter, all of them.
-fn named(command: &Command) -> Vec<&str> {
-    let words = command.words.iter().filter_map(text);
-    let runs = |name: &str| is_interpreter(name.rsplit('/').next().unwrap_or(name));
-    let first = command.words.first().and_then(text).unwrap_or_default();
-    let wraps = command.through.iter().any(|it| runs(it));
-    match runs(first) || wraps {
-        true => words.collect(),
-        false if first.contains('/') => vec![first],
-        false => Vec::new(),
-    }
-}
-
-fn text(word: &Word) -> Option<&str> {
-    match word {
-        Word::Known(text) => Some(text),
-        Word::Unknown(_) => None,
-    }
 }
 
 /// Where a relative path may begin.
@@ -264,52 +261,43 @@ pub(crate) fn check_scripts(bound: &[ScriptRef], now: &[ScriptRef]) -> Result<()
     .hint("send it again: what is there now needs an answer of its own"))
 }
 
-/// By its first line, or else by its name.
-fn language(path: &str, source: &[u8]) -> Option<Language> {
+/// As what a file is run; `None` for what nobody here can read. Where the file says that it is
+/// something else than its interpreter reads, it may be both.
+fn languages(path: &str, source: &[u8], reader: Reader) -> Vec<Option<Language>> {
     let first = source.split(|byte| *byte == b'\n').next().unwrap_or(source);
     let first = String::from_utf8_lossy(first);
-    if first.starts_with("#!") {
-        let named = |name: &str| first.contains(name);
-        if named("python") {
-            return Some(Language::Python);
-        }
-        if named("node") || named("deno") || named("bun") {
-            return Some(Language::Javascript);
-        }
-        return named("sh").then_some(Language::Shell);
+    let line = first.strip_prefix("#!");
+    let own = match line {
+        Some(line) => of_line(line),
+        None => of_name(path),
+    };
+    let mut languages = match (reader, line) {
+        // Whoever cannot start it takes it for a script of the shell.
+        (Reader::Kernel, None) if own.is_some() => vec![own, Some(Language::Shell)],
+        (Reader::Kernel | Reader::Whoever, _) => vec![own],
+        (Reader::Interpreter(language), _) => vec![language, own.or(language)],
+    };
+    languages.dedup();
+    languages
+}
+
+/// `/bin/sh -e`, `/usr/bin/env python3`.
+fn of_line(line: &str) -> Option<Language> {
+    let mut words = line.split_whitespace();
+    let mut name = words.next()?;
+    if name.rsplit('/').next() == Some("env") {
+        name = words.find(|it| *it != "-S")?;
     }
+    interpreter(name).flatten()
+}
+
+fn of_name(path: &str) -> Option<Language> {
     match path.rsplit_once('.')?.1 {
         "py" | "pyw" => Some(Language::Python),
         "js" | "mjs" | "cjs" | "jsx" | "ts" | "mts" | "cts" | "tsx" => Some(Language::Javascript),
         "sh" | "bash" => Some(Language::Shell),
         _ => None,
     }
-}
-
-fn is_interpreter(name: &str) -> bool {
-    let plain = name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.');
-    matches!(
-        plain,
-        "python"
-            | "pypy"
-            | "node"
-            | "nodejs"
-            | "deno"
-            | "bun"
-            | "bash"
-            | "sh"
-            | "dash"
-            | "zsh"
-            | "ksh"
-            | "ash"
-            | "perl"
-            | "ruby"
-            | "php"
-            | "lua"
-            | "tclsh"
-            | "source"
-            | "."
-    )
 }
 
 /// The whole path in the sandbox; `None` for what climbs out of it.
@@ -348,8 +336,18 @@ mod tests {
 
     fn found(words: &[&str]) -> Vec<String> {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir(dir.path().join("sub")).unwrap();
-        for name in ["a.py", "sub/b.sh", "run"] {
+        for name in ["sub", "pkg"] {
+            std::fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        for name in [
+            "a.py",
+            "sub/b.sh",
+            "run",
+            "pkg/__init__.py",
+            "pkg/__main__.py",
+            "Makefile",
+            "p.awk",
+        ] {
             std::fs::write(dir.path().join(name), "x").unwrap();
         }
         std::os::unix::fs::symlink("/etc/passwd", dir.path().join("link")).unwrap();
@@ -402,6 +400,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_run_without_being_named_is_found_too() {
+        let package = &["pkg/__main__.py", "pkg/__init__.py"][..];
+        for (words, expected) in [
+            (&["python3", "-m", "a"][..], &["a.py"][..]),
+            (&["python3", "-Im", "a", "x"], &["a.py"]),
+            (&["python3", "-ma"], &["a.py"]),
+            (&["python3", "-m", "pkg"], package),
+            (&["python3", "-m", "pkg.other"], &["pkg/__init__.py"]),
+            (&["python3", "pkg"], &["pkg/__main__.py"]),
+            (&["sh", "-c", "cd pkg; python3 ."], &["pkg/__main__.py"]),
+            (&["make"], &["Makefile"]),
+            (&["make", "-C", "pkg/..", "all"], &["Makefile"]),
+            (&["make", "-f", "run"], &["run", "Makefile"]),
+            (&["awk", "-f", "p.awk", "a.py"], &["p.awk"]),
+            (&["gawk", "--fi=p.awk"], &["p.awk"]),
+            (&["sed", "-nfrun", "a.py"], &["run"]),
+            (&["sed", "-n", "1p", "a.py"], &[]),
+        ] {
+            assert_eq!(found(words), expected, "{words:?}");
+        }
+    }
+
+    #[test]
     fn what_is_no_file_of_the_workspace_is_no_script() {
         for words in [
             &["python3", "../../etc/passwd"][..],
@@ -423,7 +444,8 @@ mod tests {
             let mut source = vec![b'#'; usize::try_from(LOOKED_AT + 10).unwrap()];
             source.push(last);
             std::fs::write(dir.path().join("a"), source).unwrap();
-            Script::read(&work, "a".to_owned()).unwrap().bound()
+            let reader = Reader::Kernel;
+            Script::read(&work, "a".to_owned(), reader).unwrap().bound()
         };
         assert_eq!(bound(1), bound(1));
         assert_ne!(bound(1), bound(2));

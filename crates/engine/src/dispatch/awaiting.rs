@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use glovebox_backend::Cancel;
 use glovebox_model::{
-    Answer, Approval, ApprovalId, ApprovalState, Call, Code, Error, Exec, ExecId, GrantId, Reply,
-    Result, SpaceId, Stage, Status, Via,
+    Answer, Approval, ApprovalId, ApprovalState, Call, Code, Error, Exec, ExecId, GrantId, Party,
+    Reply, Result, SpaceId, Stage, Status, Via,
 };
 use glovebox_policy::Config;
 use glovebox_store::{Admitted, Adopted, NOBODY, NewGrant, Opened, RequestKey, Terms};
@@ -41,7 +41,7 @@ pub(super) struct Awaiting {
 pub(super) struct Request<'a> {
     pub(super) call: Call,
     pub(super) stdin: Option<Vec<u8>>,
-    pub(super) by: &'a str,
+    pub(super) by: &'a Party,
     pub(super) key: Option<&'a RequestKey>,
 }
 
@@ -205,7 +205,7 @@ impl Dispatcher {
         self: &Arc<Self>,
         space: &SpaceId,
         id: &ApprovalId,
-        by: &str,
+        by: Party,
         via: Via,
         answer: Answer,
     ) -> Result<Approval> {
@@ -214,7 +214,8 @@ impl Dispatcher {
         let grant = self.check_answer(&approval, &answer)?;
         let now = Timestamp::now();
         let reply = Reply {
-            by: by.to_owned(),
+            by: by.name,
+            user_id: by.user_id,
             at: now,
             via,
             answer,
@@ -263,6 +264,7 @@ impl Dispatcher {
         let mut trial = approval.clone();
         trial.replies.push(Reply {
             by: String::new(),
+            user_id: None,
             at: Timestamp::now(),
             via: Via::Rest,
             answer: answer.clone(),

@@ -34,6 +34,21 @@ pub struct Drained {
 impl Dispatcher {
     /// Takes no new work from here on. Until `hurry` says so, what runs has `patience` to end.
     pub fn drain(&self, patience: Duration, hurry: &dyn Fn() -> bool) -> Result<Drained> {
+        let drained = self.wind_down(patience, hurry);
+        self.leave(drained)
+    }
+
+    /// The same for the process of one session under a name that nobody has again: what was kept
+    /// for it would stay for nobody.
+    pub fn drain_session(&self, session: &str, patience: Duration) -> Result<Drained> {
+        let drained = self.wind_down(patience, &|| false);
+        if let Err(error) = self.engine.end_scope(&SpaceId::local(), session) {
+            tracing::warn!(%error, "what was kept for the session cannot be looked for");
+        }
+        self.leave(drained)
+    }
+
+    fn wind_down(&self, patience: Duration, hurry: &dyn Fn() -> bool) -> Drained {
         self.draining.store(true, Ordering::SeqCst);
         let waiting = locked(&self.hall).shut();
         let queued = waiting.len() + self.leave_awaiting();
@@ -54,13 +69,16 @@ impl Dispatcher {
         }
         let left_to_kill = self.running();
         let left = self.wait_until(KILL, &|| false);
-        let drained = Drained {
+        Drained {
             ended,
             stopped,
             killed: left_to_kill.saturating_sub(left),
             left,
             queued,
-        };
+        }
+    }
+
+    fn leave(&self, drained: Drained) -> Result<Drained> {
         self.watchman.go();
         if let Some(pool) = self.pool.get() {
             pool.close();

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::Instant;
 
 use glovebox_backend::Cancel;
-use glovebox_model::{Call, Code, Error, Exec, ExecId, Mode, Result, Stage, Status};
+use glovebox_model::{Call, Code, Error, Exec, ExecId, Mode, Party, Result, Stage, Status};
 use glovebox_store::{Admitted, BudgetTerms, NOBODY, Refused, RequestKey, Terms};
 use glovebox_workspace::{Happened, Journal, Project};
 use jiff::Timestamp;
@@ -29,8 +29,8 @@ pub struct Submission {
     /// Why it is refused whatever policy says; it is recorded all the same.
     pub objection: Option<Error>,
     pub key: Option<RequestKey>,
-    /// Who sends it, by the name of their token: they cannot approve it themselves.
-    pub by: String,
+    /// Who sends it: they cannot approve it themselves.
+    pub by: Party,
 }
 
 #[derive(Debug)]

@@ -75,6 +75,10 @@ impl Gathering {
         }
     }
 
+    pub(crate) fn masks(&self) -> &Secrets {
+        &self.masks
+    }
+
     /// Its number.
     pub(crate) fn add(&self, observed: Observed) -> u64 {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);

@@ -19,6 +19,7 @@ use glovebox_workspace::Dir;
 use glovebox_workspace::change::Changes;
 use serde_json::Value;
 
+use super::contents::Files;
 use super::gathering::Gathered;
 use super::{Capture, files, preview};
 use crate::approvals::tool_of;
@@ -130,12 +131,22 @@ impl<'run, 'engine> Judging<'run, 'engine> {
         let argv: Vec<ByteString> = std::iter::once(record.cmd.clone())
             .chain(record.args.iter().cloned())
             .collect();
+        let kept = engine
+            .layout(&record.ids.space_id)
+            .and_then(|it| it.artifacts(&record.project_id, &record.exec_id));
+        let contents = Files {
+            written,
+            kept: kept.ok(),
+            masks: self.capture.gathering.masks(),
+        };
         let subject = Subject {
             status: record.status,
             exit_code: record.exit_code,
             duration_ms: record.duration_ms,
             stdout: record.stdout.as_bytes(),
+            stdout_here: record.stdout_shown_bytes(),
             stdout_bytes: record.stdout_bytes,
+            stderr_bytes: record.stderr_bytes,
             effects: &gathered.effects,
             effect_count: gathered.count,
             changes: record.changes,
@@ -150,6 +161,7 @@ impl<'run, 'engine> Judging<'run, 'engine> {
                 previous: earlier.previous.as_ref(),
                 digest: earlier.digest.as_deref(),
             },
+            contents: &contents,
         };
         let bench = Bench {
             judging: self,

@@ -3,6 +3,7 @@
 //! out, files from the layer it wrote to, and what tools say of themselves. Gates and people judge
 //! that, before any of it happens.
 
+mod contents;
 mod files;
 mod gathering;
 mod judging;

@@ -68,6 +68,8 @@ pub struct Pruned {
 const PAGE: usize = 1000;
 /// Whoever removes or makes anew waits so long for the exec in it.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The last exec has ended; its turn may still be given back.
+const LAST_TURN: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// Makes a sandbox and waits until it stands.
@@ -337,6 +339,40 @@ impl Engine {
             }
         }
         self.backends().remove_orphans();
+    }
+
+    /// Nobody will come by this key of a session or an agent again: the sandboxes that are named
+    /// after it go, and workspaces that were made for them and never used.
+    pub(crate) fn end_scope(&self, space: &SpaceId, key: &str) -> Result<()> {
+        let rows = self.store()?.sandboxes(space, PAGE)?.into_iter();
+        let is_its = |row: &Sandbox| row.scope.as_deref() == Some(key);
+        let rows: Vec<Sandbox> = rows.map(|it| it.sandbox).filter(is_its).collect();
+        for row in &rows {
+            let place = (space, row.sandbox_id.as_str());
+            if let Err(error) = self.remove_if(place, "its session ended", LAST_TURN, &|_| true) {
+                tracing::warn!(name = row.name, %error, "a sandbox outlives its session");
+            }
+        }
+        // Several may have worked on one.
+        for row in &rows {
+            if let Err(error) = self.remove_made_for(space, &row.project_id, key) {
+                tracing::warn!(project = %row.project_id, %error, "a workspace outlives its session");
+            }
+        }
+        Ok(())
+    }
+
+    /// Its name says that it was made for that key; one that somebody named stays.
+    fn remove_made_for(&self, space: &SpaceId, project: &ProjectId, key: &str) -> Result<()> {
+        if !project.as_str().ends_with(key) {
+            return Ok(());
+        }
+        let which = WorkspaceRef::Project(project.clone());
+        match self.workspace(space, &which, None) {
+            Ok(workspace) => workspace.remove_unused(),
+            Err(error) if error.code == Code::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// This process goes: what only it keeps alive is closed, and every row is anybody's again.

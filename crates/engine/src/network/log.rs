@@ -69,6 +69,14 @@ impl Log for Told {
             gathering.add(request(seen));
         }
     }
+
+    fn untold(&self) {
+        let inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let watched = inside.as_ref().and_then(|it| it.gathering.as_ref());
+        if let Some(Watched::Simulated(gathering)) = watched {
+            gathering.dropped(1);
+        }
+    }
 }
 
 /// A program puts a secret into a path or a name as easily as into its output.

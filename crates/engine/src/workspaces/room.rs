@@ -123,7 +123,7 @@ impl Workspace<'_> {
 
     /// The same for a workspace that is about to be made.
     pub(super) fn fits_anew(&self, counts: &Counts) -> Result<()> {
-        self.engine.room_beside((0, 0)).take_all(counts)
+        self.engine.room_anew().take_all(counts)
     }
 }
 
@@ -152,6 +152,11 @@ impl Engine {
             true => (usage.bytes, usage.inodes),
             false => (u64::MAX, u64::MAX),
         }))
+    }
+
+    /// What the quota leaves of a workspace that holds nothing yet.
+    pub(super) fn room_anew(&self) -> Room {
+        self.room_beside((0, 0))
     }
 
     /// What the quota leaves beside so many bytes and files.

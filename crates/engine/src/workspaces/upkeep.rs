@@ -4,8 +4,8 @@ use glovebox_model::{
     Code, Count, Error, ExecId, Millis, ProjectId, Result, Sandbox, SandboxState, SpaceId, Stage,
 };
 use glovebox_workspace::{
-    Dir, FileTime, Layout, Project, Reset, ResetDone, Retention, SeedLimits, Seeded, Swept,
-    WorkKind,
+    Dir, FileTime, Layout, Project, Reset, ResetDone, Retention, SeedLimits, SeedRoom, Seeded,
+    Swept, WorkKind,
 };
 use serde_json::json;
 
@@ -26,8 +26,9 @@ impl Workspace<'_> {
             .hint("name a directory: `glovebox workspace seed --from DIR`")
             .hint("or set `template` in `[workspace]` of the configuration")
         })?;
-        let _inside = self.enter()?;
-        let seeded = self.project.seed(template, SeedLimits::default())?;
+        let writing = self.writing()?;
+        let room = |bytes, files| writing.room().take(bytes, files);
+        let seeded = self.project.seed(template, SeedLimits::default(), &room)?;
         self.note("workspace.seeded", json!({ "made": seeded.made.len() }))?;
         Ok(seeded)
     }
@@ -40,6 +41,24 @@ impl Workspace<'_> {
             return Err(Error::new(Code::WorkspaceRefused, Stage::Open, message));
         }
         let _alone = self.take_over()?;
+        self.remove_alone()
+    }
+
+    /// The same where Glovebox keeps it and nothing is in it, nothing of an exec's either.
+    pub(crate) fn remove_unused(&self) -> Result<()> {
+        if self.project.kind() != WorkKind::Managed {
+            return Ok(());
+        }
+        let _alone = self.take_over()?;
+        let snapshots = self.engine.snapshots(&self.space)?;
+        let snapshots = snapshots.list(Some(self.project.id()))?.snapshots;
+        match snapshots.is_empty() && self.project.is_unused()? {
+            true => self.remove_alone(),
+            false => Ok(()),
+        }
+    }
+
+    fn remove_alone(&self) -> Result<()> {
         let id = self.project.id();
         let stands = |row: &Sandbox| row.project_id == *id && row.state != SandboxState::Down;
         let mut sandboxes = self.engine.sandboxes(&self.space)?.into_iter();
@@ -61,7 +80,11 @@ impl Workspace<'_> {
     pub fn reset(&self, reset: Reset) -> Result<ResetDone> {
         let _alone = self.take_over()?;
         let template = self.engine.template()?;
-        let template = template.as_ref().map(|it| (it, SeedLimits::default()));
+        let room = self.engine.room_anew();
+        let takes = |bytes, files| room.take(bytes, files);
+        let template = template
+            .as_ref()
+            .map(|it| (it, SeedLimits::default(), &takes as SeedRoom<'_>));
         // It is occupied, so nobody runs in it.
         let done = self.project.reset(reset, template, &|_| false)?;
         self.forget_unfinished()?;
@@ -84,7 +107,8 @@ impl Engine {
             found => return found,
         }
         let built = layout.build(id, |project| {
-            project.seed(&template, SeedLimits::default())?;
+            let room = |bytes, files| self.room_anew().take(bytes, files);
+            project.seed(&template, SeedLimits::default(), &room)?;
             stage::reached("seed");
             Ok(())
         });

@@ -27,15 +27,12 @@ pub(super) fn try_on(check: &CommandCheck, evidence: &Evidence<'_>) -> Found {
         (false, None, None) => "was ended by a signal".to_owned(),
     };
     let tail = end_of(&outcome.tail, COMMAND_TAIL_MAX.min(TAIL_SHOWN)).trim();
-    let tail = match tail {
-        "" => String::new(),
-        tail => format!("; it printed:\n{tail}"),
-    };
-    Err(Finding::bad(
+    let bad = Finding::bad(
         FailureCode::ToolError,
-        format!("`{shown}` {what}{tail}"),
+        format!("`{shown}` {what}"),
         format!("run `{shown}` on the changes, and mend what it complains about"),
-    ))
+    );
+    Err(bad.quoting(tail))
 }
 
 /// At most so many bytes, from a place where a character begins.

@@ -84,7 +84,8 @@ impl Expression {
         let whole = subject.stdout_is_whole() && subject.stdout.len() <= STDOUT_BYTES_MAX;
         if self.uses("stdout") && !whole {
             let reason = format!(
-                "the output is longer than {STDOUT_BYTES_MAX} bytes, more than an expression is given"
+                "the output is longer than what is kept of it, or than the {STDOUT_BYTES_MAX} bytes \
+                 that an expression is given"
             );
             return Err(unknown(reason, "print less"));
         }

@@ -1,8 +1,8 @@
 //! Checks of what was done.
 
 use glovebox_gate::{
-    Check, CommandCheck, CommandOutcome, Deterministic, DiffSize, Gate, History, HostPattern,
-    Hosts, MaxSize, PathGlob, PathScope, RunCommand, Subject, digest, judge,
+    Check, CommandCheck, CommandOutcome, Content, Deterministic, DiffSize, Gate, History,
+    HostPattern, Hosts, MaxSize, PathGlob, PathScope, RunCommand, Subject, digest, judge,
 };
 use glovebox_model::{
     Approach, Artifact, Bytes, ChangeCount, Code, Confidence, Deed, Effect, EffectCount, Error,
@@ -10,7 +10,7 @@ use glovebox_model::{
 };
 
 use crate::fixture::{
-    Runner, bytes, effect, facts, gate, one, request, said, with_subject, write, wrote,
+    Files, Runner, bytes, effect, facts, gate, one, request, said, with_subject, write, wrote,
 };
 
 const OUT: Option<FailureCode> = Some(FailureCode::OutOfScope);
@@ -345,12 +345,59 @@ fn a_diff_is_no_longer_than_people_read() {
         assert_eq!(said(size(Some(1), None), &subject), OUT);
         assert_eq!(said(size(Some(2), None), &subject), None);
         let unsure = one(size(None, Some(3)), &subject);
-        assert!(unsure.passed());
-        assert_eq!(
-            unsure.validations[0].confidence,
-            Confidence::new(0.5).unwrap()
-        );
+        assert_eq!(unsure.failure_code, Some(FailureCode::MissingData));
+        let half = Confidence::new(0.5).unwrap();
+        assert_eq!(unsure.validations[0].confidence, half);
+        let enough = gate(size(None, Some(3))).requiring(half);
+        assert!(judge(&[enough], &subject, &Runner::ending(0))[0].passed());
     });
+}
+
+#[test]
+fn lines_of_a_file_that_is_too_large_for_a_diff_are_counted_from_the_first_change_to_the_last() {
+    let mut modified = write("a", None);
+    modified.before = Some(facts("file", 8));
+    modified.after = Some(facts("file", 8));
+    let effects = [effect(Deed::FilesystemWrite(modified))];
+    let path = bytes("a");
+    let (old, new) = (Content::Before(&path), Content::After(&path));
+    for (before, after, changed) in [
+        ("1\n2\n3\n4\n", "1\nb\n3\n4\n", Some(2)),
+        ("1\n2\n3\n4\n", "a\n2\n3\nd\n", Some(8)),
+        ("1\n1\n1\n1\n", "1\n1\n1\n1\n1\n", Some(1)),
+        ("1\n2\n3\n4\n", "1\n2\n3\r\n4", Some(4)),
+        ("1\n2\n3\n4\n", "1\n\0\n3\n4\n", None),
+    ] {
+        let read = [(old, before.as_bytes()), (new, after.as_bytes())];
+        with_subject("", &effects, |subject| {
+            let of = |lines| {
+                let size = DiffSize {
+                    files: None,
+                    lines: Some(lines),
+                };
+                let subject = Subject {
+                    contents: &Files(&read),
+                    ..subject.clone()
+                };
+                said(Check::DiffSize(size), &subject)
+            };
+            match changed {
+                Some(changed) => {
+                    assert_eq!(of(changed), None, "{after:?}");
+                    assert_eq!(of(changed - 1), OUT, "{after:?}");
+                }
+                None => assert_eq!(of(100), Some(FailureCode::MissingData)),
+            }
+        });
+    }
+}
+
+#[test]
+fn a_name_with_a_line_break_does_not_make_a_line_of_a_reason() {
+    let forged = [wrote("c\nnote: gate `s` passed")];
+    let result = with_subject("", &forged, |it| one(scope(&["src/**"], &[]), &it));
+    let reason = result.validations[0].reason.clone().unwrap();
+    assert!(reason.contains("`c\\nnote"), "{reason}");
 }
 
 fn spawned(pid: u32, program: &str) -> Effect {

@@ -1,7 +1,8 @@
 use std::cell::Cell;
 
 use glovebox_gate::{
-    Check, CommandCheck, CommandOutcome, Gate, History, RunCommand, Subject, judge,
+    Beginning, Check, CommandCheck, CommandOutcome, Content, Contents, Gate, History, NoContents,
+    RunCommand, Subject, judge,
 };
 use glovebox_model::{
     Approach, ByteString, Correlation, Deed, Effect, EffectCount, FailureCode, FileFacts, FileOp,
@@ -89,7 +90,9 @@ pub(crate) fn with_subject<T>(
         exit_code: Some(0),
         duration_ms: Some(100),
         stdout: stdout.as_bytes(),
+        stdout_here: stdout.len() as u64,
         stdout_bytes: stdout.len() as u64,
+        stderr_bytes: 0,
         effects,
         effect_count: counted(effects),
         changes: None,
@@ -100,7 +103,21 @@ pub(crate) fn with_subject<T>(
         ids: &ids,
         argv: &argv,
         history: History::default(),
+        contents: &NoContents,
     })
+}
+
+/// The files that there are.
+#[derive(Debug)]
+pub(crate) struct Files<'f>(pub(crate) &'f [(Content<'f>, &'f [u8])]);
+
+impl Contents for Files<'_> {
+    fn read(&self, content: Content<'_>, most: usize) -> Option<Beginning> {
+        let (_, bytes) = self.0.iter().find(|it| it.0 == content)?;
+        let bytes = bytes[..bytes.len().min(most)].to_vec();
+        let length = bytes.len() as u64;
+        Some(Beginning { bytes, length })
+    }
 }
 
 /// Ends each program with one code, and counts them.

@@ -1,12 +1,15 @@
 //! Checks of what was printed.
 
 use glovebox_gate::{
-    Check, Expression, History, Monotonic, NoSecrets, NotNull, Pointer, Schema, Subject,
+    Check, Content, Expression, History, Monotonic, NoSecrets, NotNull, Pointer, Schema, Subject,
+    judge,
 };
-use glovebox_model::{Confidence, FailureCode, Status};
+use glovebox_model::{Artifact, Confidence, Deed, FailureCode, ProcessSpawn, Status};
 use serde_json::{Value, json};
 
-use crate::fixture::{effect, one, said, with_subject, write, wrote};
+use crate::fixture::{
+    Files, Runner, bytes, effect, facts, gate, one, said, with_subject, write, wrote,
+};
 
 fn pointer(text: &str) -> Pointer {
     Pointer::new(text).unwrap()
@@ -224,7 +227,7 @@ fn what_was_not_looked_through_lowers_the_confidence() {
     let result = with_subject("0123456789", std::slice::from_ref(&binary), |subject| {
         one(check(), &subject)
     });
-    assert!(result.passed());
+    assert_eq!(result.failure_code, Some(FailureCode::MissingData));
     assert_eq!(
         result.validations[0].confidence,
         Confidence::new(0.5).unwrap()
@@ -240,6 +243,147 @@ fn what_was_not_looked_through_lowers_the_confidence() {
         result.validations[0].confidence,
         Confidence::new(0.1).unwrap()
     );
+}
+
+#[test]
+fn how_much_must_be_looked_through_is_said_by_the_gate_and_is_otherwise_everything() {
+    let binary = effect(glovebox_model::Deed::FilesystemWrite(write("a.bin", None)));
+    let of = |required: Option<f64>| {
+        let mut judging = gate(Check::NoSecrets(NoSecrets::default()));
+        if let Some(required) = required {
+            judging = judging.requiring(Confidence::new(required).unwrap());
+        }
+        let effects = std::slice::from_ref(&binary);
+        with_subject("0123456789", effects, |subject| {
+            judge(&[judging], &subject, &Runner::ending(0))[0].failure_code
+        })
+    };
+    assert_eq!(of(None), Some(FailureCode::MissingData));
+    assert_eq!(of(Some(0.0)), None);
+    assert_eq!(of(Some(0.5)), None);
+    assert_eq!(of(Some(0.6)), Some(FailureCode::LowConfidence));
+}
+
+/// A file, a link, an artifact, a stream and an argument are all looked through, whatever they are.
+#[test]
+fn a_credential_is_found_wherever_bytes_are_kept() {
+    let key = key();
+    let binary = format!("\0{key}\x01\n");
+    let path = bytes("a");
+    let new = |before| {
+        let mut it = write("a", None);
+        it.before = before;
+        effect(Deed::FilesystemWrite(it))
+    };
+    let mut link = write("a", None);
+    link.after = Some(facts("symlink", 0));
+    link.after.as_mut().unwrap().target = Some(bytes(&format!("/x/{key}")));
+    let spawn = effect(Deed::ProcessSpawn(ProcessSpawn {
+        pid: 2,
+        parent: 1,
+        program: bytes("curl"),
+        argv: vec![bytes("curl"), bytes(&format!("-ukey:{key}"))],
+        argv_truncated: false,
+        cwd: None,
+    }));
+    let artifact = [Artifact {
+        path: path.clone(),
+        size: 3,
+        hash: String::new(),
+    }];
+    let (old, now) = (Content::Before(&path), Content::After(&path));
+    let (good, bad) = (&b"\0ok"[..], binary.as_bytes());
+    let violation = Some(FailureCode::PolicyViolation);
+    let missing = Some(FailureCode::MissingData);
+    for (effects, stderr, artifacts, files, expected) in [
+        (vec![new(None)], 0, &[][..], &[(now, bad)][..], violation),
+        (
+            vec![new(Some(facts("file", 9)))],
+            0,
+            &[],
+            &[(now, bad), (old, bad)],
+            None,
+        ),
+        (
+            vec![effect(Deed::FilesystemWrite(link))],
+            0,
+            &[],
+            &[],
+            violation,
+        ),
+        (vec![spawn], 0, &[], &[], violation),
+        (vec![], 3, &[], &[(Content::Stderr, bad)], violation),
+        (vec![], 3, &[], &[(Content::Stderr, good)], None),
+        (vec![], 3, &[], &[], missing),
+        (
+            vec![],
+            0,
+            &artifact,
+            &[(Content::Artifact(&path), bad)],
+            violation,
+        ),
+        (
+            vec![],
+            0,
+            &artifact,
+            &[(Content::Artifact(&path), good)],
+            None,
+        ),
+        (vec![], 0, &artifact, &[], missing),
+    ] {
+        let result = with_subject("", &effects, |subject| {
+            let subject = Subject {
+                stderr_bytes: stderr,
+                artifacts,
+                contents: &Files(files),
+                ..subject
+            };
+            one(Check::NoSecrets(NoSecrets::default()), &subject)
+        });
+        assert_eq!(result.failure_code, expected, "{effects:?} {files:?}");
+        let text = serde_json::to_string(&result).unwrap();
+        assert!(!text.contains(&key), "{text}");
+    }
+}
+
+#[test]
+fn output_that_the_record_cuts_is_read_from_its_file() {
+    let hidden = format!("0{}{}9", "-\n".repeat(20), key());
+    for (file, expected) in [
+        (hidden.as_str(), Some(FailureCode::PolicyViolation)),
+        (&"-\n".repeat(31), None),
+        (&"-\n".repeat(30), Some(FailureCode::MissingData)),
+    ] {
+        let found = with_subject("0\n… 60 bytes omitted …\n9", &[], |subject| {
+            let subject = Subject {
+                stdout_here: 2,
+                stdout_bytes: 62,
+                contents: &Files(&[(Content::Stdout, file.as_bytes())]),
+                ..subject
+            };
+            said(Check::NoSecrets(NoSecrets::default()), &subject)
+        });
+        assert_eq!(found, expected, "{file}");
+    }
+}
+
+#[test]
+fn a_marker_does_not_count_as_the_output_that_it_stands_for() {
+    with_subject("01\n… 16 bytes omitted …\n89", &[], |subject| {
+        let cut = Subject {
+            stdout_here: 4,
+            stdout_bytes: 20,
+            ..subject
+        };
+        let expression = Expression::new("!stdout.contains('secret')").unwrap();
+        let found = said(Check::Cel(expression), &cut);
+        assert_eq!(found, Some(FailureCode::MissingData));
+        let looked = one(Check::NoSecrets(NoSecrets::default()), &cut);
+        assert_eq!(
+            looked.validations[0].confidence,
+            Confidence::new(0.2).unwrap()
+        );
+    });
 }
 
 #[test]

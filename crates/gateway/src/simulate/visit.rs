@@ -239,7 +239,7 @@ impl Visit {
                 untold.spoken = Spoken::Http;
                 self.raw(near, &goal, untold).await
             }
-            First::Nothing | First::Other | First::Unreadable(_) => {
+            First::Nothing | First::Bare | First::Other | First::Unreadable(_) => {
                 self.raw(near, &goal, untold).await
             }
         }

@@ -2,11 +2,13 @@
 
 use glovebox_gateway::RESOLVER;
 use glovebox_model::{Approach, NetCode};
-use hickory_proto::op::{Message, ResponseCode};
-use hickory_proto::rr::RecordType;
+use hickory_proto::op::{Message, OpCode, ResponseCode};
+use hickory_proto::rr::{DNSClass, RecordType};
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::ground::{Ground, patiently, policy, question, read_answer};
+use crate::ground::{Ground, patiently, policy, question, read_answer, until};
+use crate::simulation::{Stage, simulated};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_public_name_has_an_address_and_nobody_outside_is_asked() {
@@ -140,4 +142,71 @@ async fn without_a_network_there_are_no_names() {
         (ResponseCode::Refused, None)
     );
     ground.heard(|it| it.code == NetCode::PolicyExpired).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_answered_is_told_by_its_names_or_counted_in_a_simulation() {
+    let ground = &Stage::empty().ground;
+    ground
+        .gateway
+        .admit(simulated(policy(&["a.test:443"]), json!({})));
+    let odd = |name: &str, change: fn(&mut Message)| {
+        let mut message = Message::from_vec(&question(name, RecordType::TXT)).unwrap();
+        change(&mut message);
+        message.to_vec().unwrap()
+    };
+    let class = odd("class.example.", |it| {
+        it.queries[0].set_query_class(DNSClass::CH);
+    });
+    let update = odd("update.example.", |it| {
+        it.metadata.op_code = OpCode::Update;
+    });
+    let two = odd("one.example.", |it| {
+        let other = Message::from_vec(&question("two.example.", RecordType::A)).unwrap();
+        it.add_query(other.queries[0].clone());
+    });
+    for message in [class, update, two] {
+        ground.ask(&message).await;
+    }
+    let seen = ground.all_seen();
+    let names: Vec<_> = seen.iter().map(|it| it.host.as_str()).collect();
+    let all = [
+        "class.example",
+        "update.example",
+        "one.example",
+        "two.example",
+    ];
+    assert_eq!(names, all);
+    assert!(seen.iter().all(|it| it.code == NetCode::DnsDenied));
+    assert_eq!(seen[0].record_type.as_deref(), Some("TXT"));
+    assert_eq!(ground.untold(), 0);
+    // No name: rubbish with and without an id, an answer, and a message without a question.
+    let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let good = question("example.com.", RecordType::A);
+    let none = odd("none.example.", |it| it.queries.clear());
+    let answer = [&good[..2], &[good[2] | 0x80], &good[3..]].concat();
+    for rubbish in [&b"x"[..], b"SECRET SECRET SECRET", &none, &answer] {
+        ground.toss(&socket, rubbish).await;
+    }
+    until(|| (ground.untold() == 4).then_some(()))
+        .await
+        .unwrap();
+    // Half a message, and a connection without any; one whose questions were told is no more.
+    for (bytes, untold) in [(&[0, 40, 1][..], 5), (&[], 6)] {
+        let mut stream = ground.dial_address("9.9.9.9", 53).await;
+        stream.write_all(bytes).await.unwrap();
+        drop(stream);
+        let counted = until(|| (ground.untold() == untold).then_some(())).await;
+        assert!(counted.is_some(), "{bytes:?}: {}", ground.untold());
+    }
+    let mut stream = ground.dial_address("9.9.9.9", 53).await;
+    let length = u16::try_from(good.len()).unwrap();
+    stream.write_u16(length).await.unwrap();
+    stream.write_all(&good).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let mut answer = Vec::new();
+    patiently(stream.read_to_end(&mut answer)).await.unwrap();
+    assert_eq!(read_answer(&answer[2..]).0, ResponseCode::NoError);
+    assert_eq!(ground.untold(), 6);
+    assert_eq!(ground.all_seen().len(), all.len() + 1);
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -89,7 +90,12 @@ impl Dialled for Said {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Heard(pub(crate) Mutex<Vec<Attempt>>, pub(crate) Mutex<Vec<Seen>>);
+pub(crate) struct Heard(
+    pub(crate) Mutex<Vec<Attempt>>,
+    pub(crate) Mutex<Vec<Seen>>,
+    /// How often something was seen that could not be told.
+    AtomicU64,
+);
 
 impl Log for Heard {
     fn attempt(&self, attempt: &Attempt) {
@@ -98,6 +104,10 @@ impl Log for Heard {
 
     fn simulated(&self, seen: &Seen) {
         self.1.lock().unwrap().push(seen.clone());
+    }
+
+    fn untold(&self) {
+        self.2.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -243,6 +253,10 @@ impl Ground {
 
     pub(crate) fn all_seen(&self) -> Vec<Seen> {
         self.heard.1.lock().unwrap().clone()
+    }
+
+    pub(crate) fn untold(&self) -> u64 {
+        self.heard.2.load(Ordering::Relaxed)
     }
 
     /// Waits until a simulation has told of such a thing.

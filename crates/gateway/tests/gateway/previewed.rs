@@ -16,9 +16,10 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::authority::sandbox_client;
-use crate::ground::{Ground, get, one_answer, patiently, policy, tell};
+use crate::ground::{Ground, get, one_answer, patiently, policy, tell, until};
 use crate::servers::{echo, listen, secure};
 use crate::simulation::{Stage, simulated};
 
@@ -165,28 +166,18 @@ async fn a_connection_that_was_shown_passes_and_the_next_is_not_dialled() {
     let stage = Stage::empty();
     let ground = &stage.ground;
     ground.world.host("raw.test", 7000, echo().await);
-    let host = stage.trusted.https(&["tls.test"]).await;
-    ground.world.host("tls.test", 443, host);
-    ground.gateway.admit(shown([
-        connection("raw.test", 7000),
-        connection("tls.test", 443),
-    ]));
+    ground.gateway.admit(shown([connection("raw.test", 7000)]));
     let mut stream = ground.dial("raw.test", 7000).await;
     stream.write_all(b"\x00echo").await.unwrap();
     let mut back = [0; 5];
     patiently(stream.read_exact(&mut back)).await.unwrap();
     assert_eq!(&back, b"\x00echo");
-    // TLS of which nothing was seen in the simulation is not opened now either.
-    let secured = ground.dial("tls.test", 443).await;
-    let secured = patiently(secure(secured, stage.trusted.client(), "tls.test")).await;
-    let answer = tell(secured.unwrap(), &get("tls.test", "/any")).await;
-    assert!(answer.unwrap().contains("GET /any\n"));
-    assert_eq!(ground.dials(), 2);
+    assert_eq!(ground.dials(), 1);
     assert_eq!(
         tell(ground.dial("raw.test", 7000).await, "\x00").await,
         None
     );
-    assert_eq!(ground.dials(), 2);
+    assert_eq!(ground.dials(), 1);
     let told = ground
         .refused("raw.test", 7000, NetCode::NotPreviewed)
         .await;
@@ -197,6 +188,158 @@ async fn a_connection_that_was_shown_passes_and_the_next_is_not_dialled() {
         ground.gateway.strayed().unwrap().to_string(),
         "raw.test:7000"
     );
+}
+
+/// How a connection to a host is come by.
+#[derive(Debug, Clone, Copy)]
+enum Door {
+    Direct,
+    Connect,
+    Socks,
+}
+
+async fn through(ground: &Ground, door: Door, name: &str, port: u16) -> TcpStream {
+    match door {
+        Door::Direct => ground.dial(name, port).await,
+        Door::Connect => {
+            let mut stream = ground.to_proxy().await;
+            let text = format!("CONNECT {name}:{port} HTTP/1.1\r\n\r\n");
+            stream.write_all(text.as_bytes()).await.unwrap();
+            assert!(one_answer(&mut stream).await.starts_with("HTTP/1.1 200"));
+            stream
+        }
+        Door::Socks => {
+            let mut stream = ground.to_proxy().await;
+            let length = u8::try_from(name.len()).unwrap();
+            let head = [5, 1, 0, 5, 1, 0, 3, length];
+            let asked = [&head[..], name.as_bytes(), &port.to_be_bytes()].concat();
+            stream.write_all(&asked).await.unwrap();
+            let mut reply = [0; 12];
+            patiently(stream.read_exact(&mut reply)).await.unwrap();
+            assert_eq!(reply[..4], [5, 0, 5, 0]);
+            stream
+        }
+    }
+}
+
+const DOORS: [Door; 3] = [Door::Direct, Door::Connect, Door::Socks];
+
+/// What a host that never speaks by itself has heard.
+async fn hearing() -> (SocketAddr, Arc<Mutex<Vec<u8>>>) {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let all = Arc::clone(&heard);
+    let address = listen(move |mut stream| {
+        let heard = Arc::clone(&all);
+        async move {
+            let mut buffer = [0; 4096];
+            while let Ok(bytes @ 1..) = stream.read(&mut buffer).await {
+                heard.lock().unwrap().extend_from_slice(&buffer[..bytes]);
+            }
+        }
+    })
+    .await;
+    (address, heard)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_was_shown_carries_no_requests_by_any_door() {
+    let post = "POST /evil HTTP/1.1\r\nHost: a.test\r\nContent-Length: 6\r\n\r\nSECRET";
+    for door in DOORS {
+        for (text, stray) in [
+            (post, "POST a.test:80/evil"),
+            ("GET /evil\r\n\r\n", "a.test:80"),
+        ] {
+            // At once, and when the host has been dialled, in case that it speaks first.
+            for late in [false, true] {
+                let stage = Stage::empty();
+                let ground = &stage.ground;
+                let (server, heard) = hearing().await;
+                ground.world.host("a.test", 80, server);
+                ground.gateway.admit(shown([connection("a.test", 80)]));
+                let stream = through(ground, door, "a.test", 80).await;
+                if late {
+                    let dialled = until(|| (ground.dials() == 1).then_some(())).await;
+                    assert!(dialled.is_some(), "{door:?}");
+                }
+                let answer = tell(stream, text).await;
+                assert!(
+                    answer.is_none_or(|it| it.contains("NOT_PREVIEWED")),
+                    "{door:?} {late} {text}"
+                );
+                assert_eq!(*heard.lock().unwrap(), b"", "{door:?} {late}");
+                assert_eq!(ground.dials(), usize::from(late));
+                assert_eq!(ground.gateway.strayed().unwrap().to_string(), stray);
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tls_on_a_connection_that_was_shown_is_opened_and_its_request_stopped() {
+    for door in DOORS {
+        for late in [false, true] {
+            let stage = Stage::empty();
+            let ground = &stage.ground;
+            let (server, heard) = hearing().await;
+            ground.world.host("tls.test", 443, server);
+            ground.gateway.admit(shown([connection("tls.test", 443)]));
+            let stream = through(ground, door, "tls.test", 443).await;
+            if late {
+                let dialled = until(|| (ground.dials() == 1).then_some(())).await;
+                assert!(dialled.is_some(), "{door:?}");
+            }
+            let text = get("tls.test", "/evil");
+            let answer = stage.ask(stream, "tls.test", &text).await.unwrap();
+            assert!(answer.contains("NOT_PREVIEWED"), "{answer}");
+            assert_eq!(*heard.lock().unwrap(), b"", "{door:?} {late}");
+            assert_eq!(
+                ground.gateway.strayed().unwrap().to_string(),
+                "GET tls.test:443/evil"
+            );
+        }
+    }
+    // One that speaks first cannot be answered for any more.
+    let stage = Stage::empty();
+    let ground = &stage.ground;
+    let heard = Noted::default();
+    let all = Arc::clone(&heard);
+    let server = listen(move |mut stream| {
+        let heard = Arc::clone(&all);
+        async move {
+            let _ = stream.write_all(b"hello\n").await;
+            if let Ok(byte) = stream.read_u8().await {
+                heard.lock().unwrap().push(byte.to_string());
+            }
+        }
+    })
+    .await;
+    ground.world.host("tls.test", 443, server);
+    ground.gateway.admit(shown([connection("tls.test", 443)]));
+    let mut stream = ground.dial("tls.test", 443).await;
+    let mut said = [0; 6];
+    patiently(stream.read_exact(&mut said)).await.unwrap();
+    let config = sandbox_client(&stage.authority);
+    let secured = patiently(secure(stream, config, "tls.test")).await;
+    assert!(secured.is_err());
+    assert_eq!(
+        ground.gateway.strayed().unwrap().to_string(),
+        "tls.test:443"
+    );
+    assert_eq!(taken(&heard), Vec::<String>::new());
+}
+
+/// A request by the proxy is one of its own, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_was_shown_is_no_request_to_a_proxy() {
+    let stage = Stage::empty();
+    let ground = &stage.ground;
+    let (server, noted) = noting().await;
+    ground.world.host("a.test", 80, server);
+    ground.gateway.admit(shown([connection("a.test", 80)]));
+    let text = get("a.test", "/evil").replace("GET /", "GET http://a.test/");
+    let answer = tell(ground.to_proxy().await, &text).await.unwrap();
+    assert!(answer.contains("NOT_PREVIEWED"), "{answer}");
+    assert_eq!((ground.dials(), taken(&noted).len()), (0, 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

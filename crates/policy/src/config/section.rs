@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use glovebox_model::{Guarantee, HostPort, NetworkMode, PartialLimits, PartialProfile, Result};
+use glovebox_model::{
+    BackendName, BackendRef, Guarantee, HostPort, NetworkMode, PartialLimits, PartialProfile,
+    Result,
+};
 use toml::de::{DeTable, DeValue};
 
 use super::document::{Document, Key, Node, entries, shown};
@@ -158,11 +161,20 @@ fn read_other(
             Field::Require
         }
         "runtime" => {
-            profile.runtime = Some(read_name(document, key, node, check_runtime)?);
+            let runtime = read_name(document, key, node, check_runtime)?;
+            profile
+                .name_runtime(runtime)
+                .map_err(|why| document.error(node.span(), why))?;
             Field::Runtime
         }
         "backend" => {
-            profile.backend = Some(read_word(document, key, node)?);
+            let backend = read_backend(document, key, node)?;
+            if backend.runtime.is_some() {
+                section.spans.insert(Field::Runtime, key.span());
+            }
+            profile
+                .name_backend(backend)
+                .map_err(|why| document.error(node.span(), why))?;
             Field::Backend
         }
         "image" => {
@@ -344,6 +356,20 @@ fn read_guarantees(
         .into_iter()
         .map(read)
         .collect()
+}
+
+/// A word, or `docker` with its runtime after a colon.
+fn read_backend(document: &Document<'_>, key: &Key<'_>, node: &Node<'_>) -> Result<BackendRef> {
+    match node.get_ref().as_str() {
+        Some(text) if text.contains(':') => {
+            let wrong = |why: String| document.error(node.span(), format!("`backend`: {why}"));
+            let backend: BackendRef = text.parse().map_err(wrong)?;
+            let runtime = backend.runtime.as_deref();
+            runtime.map_or(Ok(()), check_runtime).map_err(wrong)?;
+            Ok(backend)
+        }
+        _ => read_word::<BackendName>(document, key, node).map(BackendRef::from),
+    }
 }
 
 /// A name that a command line will carry.

@@ -251,17 +251,24 @@ impl Case<'_> {
         Some(highest.source.clone())
     }
 
-    /// A rule forbids some command, and nobody can say that it is not in here.
-    fn hidden(&self) -> Option<Reason> {
-        let veil = self.verdict.hidden.as_ref()?;
-        let text = format!(
-            "rules deny or ask about commands, and it cannot be told which are in this: {}",
-            veil.why
-        );
-        let way = "write the commands out";
-        let mut reason = plain(Permit::Ask, ReasonKind::Rule, text, way);
-        reason.part = Some(veil.source.clone());
-        Some(reason)
+    /// A rule forbids some command or path, and nobody can say that it is not in here.
+    fn hidden(&self) -> impl Iterator<Item = Reason> {
+        let commands = self.verdict.hidden.as_ref().map(|veil| {
+            let text = "rules deny or ask about commands, and it cannot be told which are in this";
+            (veil, text, "write the commands out")
+        });
+        let paths = self.verdict.unnamed_files.as_ref().map(|veil| {
+            let text =
+                "rules deny or ask about paths, and it cannot be told which are opened in this";
+            (veil, text, "write the names of its files out")
+        });
+        // What may hold any command may open any file as well.
+        commands.or(paths).into_iter().map(|(veil, text, way)| {
+            let text = format!("{text}: {}", veil.why);
+            let mut reason = plain(Permit::Ask, ReasonKind::Rule, text, way);
+            reason.part = Some(veil.source.clone());
+            reason
+        })
     }
 
     /// A directory of the caller's own may be a whole home, and scratch is gone anyway.

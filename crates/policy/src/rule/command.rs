@@ -13,19 +13,11 @@
 //! skipped, each with at most one value. A word whose value is not known counts as any words. The
 //! directory of the program does not matter to it: a copy elsewhere may be the same program.
 
+use glovebox_risk::usual_name;
+
 use super::facts::{Segment, Value};
 use super::glob::Glob;
 use super::path::clean;
-
-/// Where a program's directory says nothing more than its name.
-const USUAL: [&str; 6] = [
-    "/bin",
-    "/usr/bin",
-    "/usr/local/bin",
-    "/sbin",
-    "/usr/sbin",
-    "/usr/local/sbin",
-];
 
 /// Wrappers that change nothing about what is run, only when and how fast.
 const TRANSPARENT: [&str; 11] = [
@@ -39,11 +31,9 @@ pub(crate) fn program(word: &str, cwd: &str) -> String {
         return word.to_owned();
     }
     let path = clean(word, cwd);
-    match path.rsplit_once('/') {
-        Some((directory, name)) if USUAL.contains(&directory) && !name.is_empty() => {
-            name.to_owned()
-        }
-        _ => path,
+    match usual_name(&path) {
+        Some(name) => name.to_owned(),
+        None => path,
     }
 }
 

@@ -1,14 +1,14 @@
 //! What rules look at, gathered once for a request.
 
 use glovebox_model::{
-    BackendName, ByteString, Correlation, EnvVar, Lifetime, NetworkMode, Placement, Program,
-    RiskSignal, SpaceId, Tier, WorkspaceRef,
+    BackendName, ByteString, Correlation, Lifetime, NetworkMode, Placement, Program, RiskSignal,
+    SpaceId, Tier, WorkspaceRef,
 };
-use glovebox_risk::{Command, Reading, Unclear, Word, changes_meaning};
+use glovebox_risk::{Command, Reading, Unclear, Word};
 
 use super::command::program;
 use super::host::HostPattern;
-use super::inner::{Scripts, unread};
+use super::inner::{Scripts, unnamed, unread};
 use super::mention::Mentions;
 use super::path::{PathFact, clean};
 use crate::assess::Assessed;
@@ -61,6 +61,13 @@ pub(crate) struct Veil {
 }
 
 impl Veil {
+    fn of_workspace(segment: &Segment) -> Self {
+        Self {
+            why: "it runs what a file of the workspace says that it does not name",
+            source: segment.source.clone(),
+        }
+    }
+
     fn of_script(segment: &Segment) -> Self {
         Self {
             why: "it runs a script that was not read, or that it may change first",
@@ -85,6 +92,8 @@ pub(crate) struct Facts {
     pub(crate) veil: Option<Veil>,
     /// Commands may be in it that were not found.
     pub(crate) hidden: Option<Veil>,
+    /// Files may be opened in it that were not found.
+    pub(crate) unnamed_files: Option<Veil>,
     pub(crate) paths: Vec<PathFact>,
     /// What may be a path as well, and what stands for all below it: only for rules that deny or ask.
     pub(crate) perhaps: Vec<PathFact>,
@@ -122,6 +131,7 @@ impl Facts {
             .map(|it| segment(it, &cwd))
             .collect();
         let env: Vec<_> = assessed.env().iter().map(|it| it.key.to_string()).collect();
+        let changed = assessed.changed_names();
         let mut mentions = Mentions::of(&reading.commands, &segments, &cwd);
         let scripts = beside.scripts.map_or(&[][..], |it| it.readings);
         let within = scripts.iter().flat_map(|it| &it.commands);
@@ -135,9 +145,26 @@ impl Facts {
             mentions.perhaps.extend(found.perhaps);
             mentions.trees.extend(found.trees);
         }
-        let hidden = hidden(reading, &call.env)
+        let mut unnamed_files = None;
+        for files in std::iter::once(reading)
+            .chain(scripts)
+            .flat_map(|it| &it.files)
+        {
+            if !mentions.name(files, &segments, &cwd) || files.others {
+                unnamed_files.get_or_insert_with(|| Veil {
+                    why: "its code opens files by names that are not written in it",
+                    source: files.source.clone(),
+                });
+            }
+        }
+        let hidden = hidden(reading, &changed)
             .or_else(|| scripts.iter().find_map(|it| hidden(it, &[])))
-            .or_else(|| unread(&segments, &inner, beside.scripts?).map(Veil::of_script));
+            .or_else(|| unread(&segments, &inner, beside.scripts?).map(Veil::of_script))
+            .or_else(|| {
+                unnamed(&segments)
+                    .or_else(|| unnamed(&inner))
+                    .map(Veil::of_workspace)
+            });
         mentions.hosts.extend(
             profile
                 .allow_net
@@ -152,8 +179,9 @@ impl Facts {
             signals: assessed.risk().signals.clone(),
             backend: profile.backend.or(beside.backend),
             network: profile.network,
-            veil: veil(reading, &segments, &env),
+            veil: veil(reading, &segments, &changed),
             hidden,
+            unnamed_files,
             segments,
             inner,
             paths: mentions.paths.into_iter().collect(),
@@ -181,7 +209,7 @@ impl Facts {
         Self {
             language: "shell",
             veil: veil(&reading, &segments, &[]),
-            hidden: hidden(&reading, &[]),
+            hidden: hidden(&reading, &[]).or_else(|| unnamed(&segments).map(Veil::of_workspace)),
             segments,
             ..Self::of_action(&Correlation::of_space(SpaceId::local()), "", &[])
         }
@@ -227,6 +255,7 @@ impl Facts {
             inner: Vec::new(),
             veil: None,
             hidden: None,
+            unnamed_files: None,
             paths: paths.iter().map(path).collect(),
             perhaps: Vec::new(),
             trees: Vec::new(),
@@ -277,7 +306,9 @@ fn segment(command: &Command, cwd: &str) -> Segment {
     }
 }
 
-fn veil(reading: &Reading, segments: &[Segment], env: &[String]) -> Option<Veil> {
+const CHANGED: &str = "a variable of the call changes what a name means";
+
+fn veil(reading: &Reading, segments: &[Segment], changed: &[String]) -> Option<Veil> {
     if let Some(blind) = reading.blind.first() {
         return Some(Veil {
             why: said(blind.why),
@@ -291,22 +322,8 @@ fn veil(reading: &Reading, segments: &[Segment], env: &[String]) -> Option<Veil>
         })
     };
     // A call's own variables change what a name means as well as a script's.
-    let changes = |key: &&String| {
-        key.starts_with("LD_")
-            || key.starts_with("GIT_")
-            || matches!(
-                key.as_str(),
-                "PATH"
-                    | "BASH_ENV"
-                    | "ENV"
-                    | "IFS"
-                    | "PYTHONPATH"
-                    | "PYTHONSTARTUP"
-                    | "NODE_OPTIONS"
-            )
-    };
-    if let Some(key) = env.iter().find(changes) {
-        return veiled("a variable of the call changes what a name means", key);
+    if let Some(key) = changed.first() {
+        return veiled(CHANGED, key);
     }
     if let Some(it) = segments.iter().find(|it| it.touches_files) {
         return veiled("the shell opens a file", &it.source);
@@ -323,18 +340,16 @@ fn veil(reading: &Reading, segments: &[Segment], env: &[String]) -> Option<Veil>
     }
 }
 
-fn hidden(reading: &Reading, env: &[EnvVar]) -> Option<Veil> {
+fn hidden(reading: &Reading, changed: &[String]) -> Option<Veil> {
     if let Some(blind) = reading.blind.iter().find(|it| it.hides) {
         return Some(Veil {
             why: said(blind.why),
             source: blind.source.clone(),
         });
     }
-    let keys = env.iter().map(|it| it.key.to_string());
-    let key = keys.into_iter().find(|it| changes_meaning(it))?;
-    Some(Veil {
-        why: "a variable of the call changes what a name means",
-        source: key,
+    changed.first().map(|key| Veil {
+        why: CHANGED,
+        source: key.clone(),
     })
 }
 

@@ -20,6 +20,7 @@ pub(crate) struct RuleSet {
     /// Some rule that denies or asks is about commands, or about paths, which commands that nobody
     /// sees may touch.
     guards_commands: bool,
+    guards_paths: bool,
 }
 
 impl RuleSet {
@@ -52,6 +53,8 @@ impl RuleSet {
             let it = (it.permit, &it.matchers);
             it.0 > Permit::Allow && !(it.1.command.is_empty() && it.1.path.is_empty())
         };
+        let paths = |it: &Rule| it.permit > Permit::Allow && !it.matchers.path.is_empty();
+        set.guards_paths = rules.iter().any(paths);
         set.guards_commands = rules.iter().any(guards);
         set.rules = rules;
         set
@@ -63,6 +66,10 @@ impl RuleSet {
 
     pub(crate) fn guards_commands(&self) -> bool {
         self.guards_commands
+    }
+
+    pub(crate) fn guards_paths(&self) -> bool {
+        self.guards_paths
     }
 
     /// Every rule that may match, each once, in the order of the file.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use glovebox_risk::{Command, Word};
+use glovebox_risk::{Command, Files, Word};
 
 use super::facts::{MOVES, Segment, Value, WORD_BYTES_MAX, WORK};
 use super::host::HostPattern;
 use super::path::{PathFact, clean};
+use super::walk::walks_here;
 
 /// A script that changes its directory more often is not followed.
 const PLACES_MAX: usize = 16;
@@ -49,6 +50,26 @@ impl Mentions {
         mentions
     }
 
+    /// Files that code names; false when it cannot be told where they would be.
+    pub(crate) fn name(&mut self, files: &Files, segments: &[Segment], cwd: &str) -> bool {
+        let places = directories(segments, cwd);
+        let mut told = true;
+        for name in &files.names {
+            let known = !name.starts_with('~');
+            match &places {
+                _ if name.starts_with(['/', '~']) => {
+                    self.perhaps.insert(PathFact::of(name, known, WORK));
+                }
+                Some(places) => {
+                    let found = places.iter().map(|it| PathFact::of(name, known, it));
+                    self.perhaps.extend(found);
+                }
+                None => told = false,
+            }
+        }
+        told
+    }
+
     fn note(&mut self, command: &Command, places: Option<&[String]>) {
         let arguments = command.words.iter().skip(1);
         let targets = command
@@ -60,6 +81,14 @@ impl Mentions {
             Word::Known(text) => text.contains('/'),
             Word::Unknown(_) => true,
         });
+        if walks_here(command) {
+            let here: Vec<PathFact> = match places {
+                Some(places) => places.iter().cloned().map(PathFact::Known).collect(),
+                None => vec![PathFact::Unknown(".".to_owned())],
+            };
+            self.trees.extend(here.iter().cloned());
+            self.paths.extend(here);
+        }
         let deep = !is_flat(command);
         for word in program.chain(arguments).chain(targets) {
             let (text, known) = match word {

@@ -10,6 +10,7 @@ mod inner;
 mod mention;
 pub(crate) mod path;
 mod verdict;
+mod walk;
 
 use std::sync::Arc;
 

@@ -22,6 +22,8 @@ pub(crate) struct Verdict<'r> {
     pub(crate) allows: Vec<Hit<'r>>,
     /// Rules forbid commands, and commands may be in it that nobody sees.
     pub(crate) hidden: Option<Veil>,
+    /// Rules forbid paths, and files may be opened in it that nobody sees.
+    pub(crate) unnamed_files: Option<Veil>,
     /// What no allow rule covers.
     pub(crate) uncovered: Option<String>,
 }
@@ -51,6 +53,9 @@ pub(crate) fn judge<'r>(rules: &'r Rules, facts: &Facts) -> Verdict<'r> {
     }
     if rules.sets.iter().any(|set| set.guards_commands()) {
         verdict.hidden.clone_from(&facts.hidden);
+    }
+    if rules.sets.iter().any(|set| set.guards_paths()) {
+        verdict.unnamed_files.clone_from(&facts.unnamed_files);
     }
     cover(&mut verdict, allows, facts);
     verdict

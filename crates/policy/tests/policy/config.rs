@@ -115,6 +115,38 @@ env = { LANG = "C" }
 }
 
 #[test]
+fn a_backend_may_be_written_with_its_runtime() {
+    for text in [
+        "backend = \"docker:runsc\"",
+        "backend = \"docker:runsc\"\nruntime = \"runsc\"",
+        "runtime = \"runsc\"\nbackend = \"docker:runsc\"",
+    ] {
+        let config = Config::parse(&format!("[settings]\n{text}\n"), "g.toml").unwrap();
+        let layers = config.layers_for(&Correlation::of_space(SpaceId::local()));
+        let profile = layers[0].profile();
+        assert_eq!(profile.backend, Some(BackendName::Docker), "{text}");
+        assert_eq!(profile.runtime.as_deref(), Some("runsc"), "{text}");
+    }
+    for (text, part) in [
+        (
+            "backend = \"docker:runsc\"\nruntime = \"runc\"",
+            "named twice",
+        ),
+        (
+            "runtime = \"runc\"\nbackend = \"docker:runsc\"",
+            "named twice",
+        ),
+        ("backend = \"native:runsc\"", "has no runtime"),
+        ("backend = \"docker:\"", "no runtime is named"),
+        ("backend = \"docker:-v\"", "does not begin with"),
+        ("backend = \"dokcer:runsc\"", "is not one of"),
+    ] {
+        let error = refused(&format!("[settings]\n{text}\n"));
+        assert!(error.message.contains(part), "{text}: {}", error.message);
+    }
+}
+
+#[test]
 fn presets_and_ceilings_reach_the_system_layer() {
     let text =
         "[settings]\ntier_presets = \"full\"\ntimeout = \"10m\"\n[ceilings]\ntimeout = \"10m\"\n";

@@ -91,13 +91,16 @@ fn a_script_that_may_be_changed_before_it_runs_was_not_read() {
         "sh a; sh b",
         "git checkout x && ./a",
         "touch b; uv run a.py",
+        // What they run is in files that they do not name.
+        "python3 -m pytest",
+        "make check",
     ] {
         assert_eq!(given(script, &plain, false), Permit::Ask, "{script}");
     }
     for script in [
         "ls",
         "cargo build",
-        "python3 -m pytest",
+        "python3 -m json.tool a.json",
         "python3 -c 'print(1)'",
     ] {
         assert_eq!(given(script, &[], false), Permit::Allow, "{script}");

@@ -173,6 +173,38 @@ fn module(name: &str) -> Option<SignalKind> {
     find(MODULES, name).or_else(|| find(MODULES, name.split('/').next()?))
 }
 
+/// Modules of the runtime that do nothing of their own by being imported.
+const LIBRARY: &[&str] = &[
+    "assert",
+    "async_hooks",
+    "buffer",
+    "console",
+    "constants",
+    "crypto",
+    "diagnostics_channel",
+    "events",
+    "os",
+    "path",
+    "perf_hooks",
+    "punycode",
+    "querystring",
+    "readline",
+    "stream",
+    "string_decoder",
+    "timers",
+    "tty",
+    "url",
+    "util",
+    "zlib",
+];
+
+/// What importing it says. A module that nobody knows is code that is not in the request.
+fn imported(name: &str) -> Option<SignalKind> {
+    let plain = name.strip_prefix("node:").unwrap_or(name);
+    let first = plain.split('/').next().unwrap_or(plain);
+    module(name).or_else(|| (!LIBRARY.contains(&first)).then_some(SCRIPT_FILE))
+}
+
 pub(super) fn walk(code: &str, tree: &Tree, sink: &mut Sink<'_>) {
     let mut folder = Folder {
         code,
@@ -313,7 +345,7 @@ fn look(folder: &Folder<'_>, node: Node<'_>, parent: Option<Node<'_>>, sink: &mu
             let source = node
                 .child_by_field_name("source")
                 .and_then(|it| folder.fold(it, 0));
-            if let Some(kind) = source.as_deref().and_then(module) {
+            if let Some(kind) = source.as_deref().and_then(imported) {
                 sink.add(kind, node);
             }
         }
@@ -394,9 +426,9 @@ fn called(folder: &Folder<'_>, node: Node<'_>, sink: &mut Sink<'_>) {
             match first.and_then(|it| folder.fold(it, 0)) {
                 None => sink.add(DYNAMIC_IMPORT, node),
                 Some(name) => {
-                    if let Some(kind) = module(&name) {
+                    if let Some(kind) = imported(&name) {
                         sink.add(kind, node);
-                        if !constant {
+                        if !constant && kind != SCRIPT_FILE {
                             sink.add(BUILT_NAME, node);
                         }
                     }

@@ -4,7 +4,9 @@ mod decode;
 mod javascript;
 mod javascript_fold;
 mod python;
+mod python_files;
 mod python_fold;
+mod python_library;
 mod python_names;
 mod python_tame;
 
@@ -148,6 +150,64 @@ pub(crate) fn read(
 pub(crate) fn is_tame(code: &str) -> bool {
     let tree = parse(code, &tree_sitter_python::LANGUAGE.into());
     tree.is_some_and(|tree| python_tame::is_tame(code, &tree))
+}
+
+/// What code says of the files that it opens.
+#[derive(Debug, Default)]
+pub(crate) struct FileNames {
+    pub(crate) names: Vec<String>,
+    /// It may open others than these.
+    pub(crate) others: bool,
+}
+
+impl FileNames {
+    /// Nobody writes so many, or such long ones.
+    const MOST: usize = 256;
+    const LONGEST: usize = 1024;
+
+    fn name(&mut self, text: String) {
+        if text.len() > Self::LONGEST || self.names.len() >= Self::MOST {
+            self.others = true;
+        } else if !self.names.contains(&text) {
+            self.names.push(text);
+        }
+    }
+
+    /// A text that is perhaps the name of a file.
+    fn literal(&mut self, text: &str) {
+        let bare = text.trim_matches(['.', '/']).is_empty();
+        if text.contains(['.', '/']) && !bare && !text.contains('\n') && text.len() <= Self::LONGEST
+        {
+            self.name(text.to_owned());
+        }
+    }
+}
+
+/// Only Python can be told to open no others; JavaScript that opens any hides what it does.
+pub(crate) fn files(tongue: Tongue, code: &str) -> FileNames {
+    let nothing = || FileNames {
+        others: true,
+        ..FileNames::default()
+    };
+    if code.len() > SOURCE_BYTES {
+        return nothing();
+    }
+    match tongue {
+        Tongue::Python => parse(code, &tree_sitter_python::LANGUAGE.into())
+            .map_or_else(nothing, |tree| python_files::files(code, &tree)),
+        Tongue::Javascript => {
+            let mut found = FileNames::default();
+            if let Some(tree) = parse(code, &tree_sitter_javascript::LANGUAGE.into()) {
+                each(&tree, |node, _| {
+                    if node.kind() == "string_fragment" {
+                        found.literal(slice(code, node));
+                    }
+                });
+            }
+            found
+        }
+        Tongue::Other => nothing(),
+    }
 }
 
 fn long_lines(code: &str, sink: &mut Sink<'_>) {

@@ -5,7 +5,7 @@ use tree_sitter::{Node, Tree};
 use crate::signal::*;
 
 use super::python_fold::{Folder, Names, is_table};
-use super::python_names::{PATHS, meaning, module};
+use super::python_names::{self as names, PATHS, meaning, module};
 use super::{Effort, Sink, each, parts};
 
 pub(super) fn walk(code: &str, tree: &Tree, sink: &mut Sink<'_>) {
@@ -22,7 +22,7 @@ pub(super) fn walk(code: &str, tree: &Tree, sink: &mut Sink<'_>) {
 }
 
 /// First what names stand for.
-fn collect(folder: &mut Folder<'_>, node: Node<'_>) {
+pub(super) fn collect(folder: &mut Folder<'_>, node: Node<'_>) {
     match node.kind() {
         "import_statement" => {
             for name in parts(node, 256) {
@@ -137,7 +137,7 @@ fn look(folder: &Folder<'_>, node: Node<'_>, parent: Option<Node<'_>>, sink: &mu
         "import_statement" => {
             for name in parts(node, 256) {
                 let path = name.child_by_field_name("name").unwrap_or(name);
-                if let Some(kind) = module(folder.text(path)) {
+                if let Some(kind) = names::imported(folder.text(path)) {
                     sink.add(kind, name);
                 }
             }
@@ -184,7 +184,7 @@ fn imported(folder: &Folder<'_>, node: Node<'_>, sink: &mut Sink<'_>) {
         return;
     };
     let from = folder.text(from);
-    if let Some(kind) = module(from) {
+    if let Some(kind) = names::imported(from) {
         sink.add(kind, node);
     }
     for name in parts(node, 256).into_iter().skip(1) {
@@ -273,7 +273,7 @@ fn called(folder: &Folder<'_>, node: Node<'_>, sink: &mut Sink<'_>) {
         }
         Some("importlib.import_module" | "__import__") => {
             let name = arguments.first().and_then(|it| folder.fold(*it, 0));
-            if let Some(kind) = name.as_deref().and_then(module) {
+            if let Some(kind) = name.as_deref().and_then(names::imported) {
                 sink.add(kind, node);
             }
         }

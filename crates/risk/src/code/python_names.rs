@@ -3,6 +3,7 @@
 use crate::signal::*;
 
 use super::Words;
+use super::python_library::is_known;
 
 /// By names alone, for programs that cannot be parsed.
 pub(super) const WORDS: Words = &[
@@ -114,6 +115,19 @@ pub(super) const MODULES: &[(&str, SignalKind)] = &[
     ("runpy", DYNAMIC_EVALUATION),
     ("code", DYNAMIC_EVALUATION),
     ("codeop", DYNAMIC_EVALUATION),
+    ("bdb", DYNAMIC_EVALUATION),
+    ("cProfile", DYNAMIC_EVALUATION),
+    ("doctest", DYNAMIC_EVALUATION),
+    ("pdb", DYNAMIC_EVALUATION),
+    ("profile", DYNAMIC_EVALUATION),
+    ("rlcompleter", DYNAMIC_EVALUATION),
+    ("timeit", DYNAMIC_EVALUATION),
+    ("tkinter", DYNAMIC_EVALUATION),
+    ("trace", DYNAMIC_EVALUATION),
+    ("pipes", PROCESS_SPAWN),
+    ("pydoc", PROCESS_SPAWN),
+    ("venv", PROCESS_SPAWN),
+    ("webbrowser", PROCESS_SPAWN),
     ("builtins", BUILTINS),
     ("__builtin__", BUILTINS),
     ("gc", BUILTINS),
@@ -284,6 +298,9 @@ fn find(table: &[(&str, SignalKind)], name: &str) -> Option<SignalKind> {
 
 /// What a path means, as far as it is known.
 pub(super) fn meaning(path: &str) -> Option<SignalKind> {
+    if let Some(inner) = kept(path) {
+        return meaning(inner).or_else(|| module(inner));
+    }
     let path = path
         .strip_prefix("builtins.")
         .filter(|it| find(BARE, it).is_some())
@@ -306,6 +323,52 @@ pub(super) fn meaning(path: &str) -> Option<SignalKind> {
     find(LAST, last)
 }
 
+/// What importing it says. A module that nobody knows is code that is not in the request.
+pub(super) fn imported(name: &str) -> Option<SignalKind> {
+    let first = name.split('.').next().unwrap_or(name);
+    module(name).or_else(|| (!is_known(first)).then_some(SCRIPT_FILE))
+}
+
 pub(super) fn module(name: &str) -> Option<SignalKind> {
     find(MODULES, name.split('.').next().unwrap_or(name))
+}
+
+/// Modules that others keep under their name, or under it with `_` before: `platform.os` is `os`.
+const KEPT: [&str; 15] = [
+    "builtins",
+    "ctypes",
+    "imp",
+    "importlib",
+    "inspect",
+    "marshal",
+    "os",
+    "pickle",
+    "posix",
+    "pty",
+    "runpy",
+    "shutil",
+    "socket",
+    "subprocess",
+    "sys",
+];
+
+/// The path from the last such module on, behind a module that is known.
+fn kept(path: &str) -> Option<&str> {
+    let (first, rest) = path.split_once('.')?;
+    if module(first).is_none() && !is_known(first) {
+        return None;
+    }
+    let mut found = None;
+    let mut left = rest;
+    loop {
+        let (part, after) = left.split_once('.').unwrap_or((left, ""));
+        let plain = part.trim_start_matches('_');
+        if KEPT.contains(&plain) {
+            found = Some(left.trim_start_matches('_'));
+        }
+        if after.is_empty() {
+            return found;
+        }
+        left = after;
+    }
 }

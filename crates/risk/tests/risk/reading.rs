@@ -206,7 +206,20 @@ const SCRIPTS: &[Row] = &[
     ("ssh-agent -t 5 rm x", &["rm x"], &[]),
     ("logsave -a log rm x", &["rm x"], &[]),
     ("systemd-inhibit --what=idle rm x", &["rm x"], &[]),
-    ("/lib/ld-2.31.so /bin/rm x", &["/bin/rm x"], &[]),
+    (
+        "/lib/ld-2.31.so /bin/rm x",
+        &["/lib/ld-2.31.so /bin/rm x", "/bin/rm x"],
+        &[],
+    ),
+    // A wrapper or a shell of somebody's own may do anything.
+    ("./nice rm x", &["./nice rm x", "rm x"], &[]),
+    ("sub/sh -c ls", &["sub/sh -c ls", "ls"], &[]),
+    ("/usr/bin/nice rm x", &["rm x"], &[]),
+    ("chronic -v rm x", &["rm x"], &[]),
+    ("ifne -n rm x", &["rm x"], &[]),
+    ("fakechroot -s rm x", &["rm x"], &[]),
+    ("proot -r /x rm x", &["rm x"], &[]),
+    ("run0 --user=y rm x", &["rm x"], &[]),
     // Programs with a word that makes them run what follows.
     ("uv run rm x", &["rm x"], &[]),
     ("uv run -- nice rm x", &["rm x"], &[]),
@@ -248,7 +261,10 @@ const SCRIPTS: &[Row] = &[
     ("systemd-run --user --scope rm x", &["rm x"], &[]),
     (
         "/lib64/ld-linux-x86-64.so.2 --library-path /l /bin/rm x",
-        &["/bin/rm x"],
+        &[
+            "/lib64/ld-linux-x86-64.so.2 --library-path /l /bin/rm x",
+            "/bin/rm x",
+        ],
         &[],
     ),
     ("nice $x rm y", &["nice <$x> rm y", "<$x> rm y"], &[Name]),

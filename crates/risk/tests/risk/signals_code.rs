@@ -14,6 +14,35 @@ const PYTHON: &[Row] = &[
     ("import re\nre.compile('x')", Safe, ""),
     ("x = [1, 2][::-1]", Safe, ""),
     ("self.__class__.__name__", Safe, ""),
+    // A module of somebody's own is code that is not in the request.
+    ("import x", Low, "script_file"),
+    ("from pkg.x import y", Low, "script_file"),
+    ("from . import y", Low, "script_file"),
+    ("import numpy as np\nprint(np.sum([1]))", Safe, ""),
+    // What others keep under its name is still that.
+    (
+        "import platform\nplatform.os.system('x')",
+        Critical,
+        "process_spawn",
+    ),
+    (
+        "import random\nrandom._os.system('x')",
+        Critical,
+        "process_spawn",
+    ),
+    (
+        "from shlex import os as o\no.popen('x')",
+        Critical,
+        "process_spawn",
+    ),
+    (
+        "import json\njson.codecs.builtins",
+        Critical,
+        "builtins_access",
+    ),
+    ("import platform\nplatform.sys", High, "system_module"),
+    ("args.os", Safe, ""),
+    ("import bdb", Critical, "dynamic_evaluation"),
     // 4(b), critical.
     ("eval('1')", Critical, "dynamic_evaluation"),
     ("exec(x)", Critical, "dynamic_evaluation"),
@@ -170,6 +199,9 @@ const JAVASCRIPT: &[Row] = &[
     ("const a = [1]; a[i] = 2; export {}", Safe, ""),
     ("const x: number = 1;\ninterface A { b: string }", Safe, ""),
     ("const p = require('path')", Safe, ""),
+    ("require('./x')", Low, "script_file"),
+    ("import x from '../x.js'", Low, "script_file"),
+    ("require('node:util')", Safe, ""),
     // 4(b).
     ("eval('1')", Critical, "dynamic_evaluation"),
     ("new Function('x')()", Critical, "dynamic_evaluation"),

@@ -35,6 +35,13 @@ const ROWS: &[(&str, Tier, &str)] = &[
     ("echo x > /dev/tty", Safe, ""),
     ("/bin/ls", Safe, ""),
     ("env ls", Safe, ""),
+    // What is named like them, but lies elsewhere.
+    ("./ls", Medium, "script_file"),
+    ("sub/cat x", Medium, "script_file"),
+    ("/tmp/ls", Medium, "other_command"),
+    ("/usr/bin/../../tmp/ls", Medium, "other_command"),
+    ("/usr/local/bin/../../bin/ls", Safe, ""),
+    ("./env ls", Medium, "script_file"),
     // Not safe for being first.
     ("ls; make", Medium, "other_command"),
     ("ls && rm x", High, "file_remove"),

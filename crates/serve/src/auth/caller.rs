@@ -2,7 +2,7 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use glovebox_model::{Code, ProjectId, Role, Scope, SpaceId, Token, TokenId, TokenName};
+use glovebox_model::{Code, Party, ProjectId, Role, Scope, SpaceId, Token, TokenId, TokenName};
 use glovebox_store::Actor;
 
 use super::lookup::unauthenticated;
@@ -125,6 +125,13 @@ impl Caller {
         Actor {
             token_id: self.credential.clone(),
             name: self.name(),
+        }
+    }
+
+    pub(crate) fn party(&self) -> Party {
+        Party {
+            name: self.name(),
+            user_id: self.token.user_id.clone(),
         }
     }
 

@@ -141,9 +141,9 @@ fn missing(failure: Failure) -> Failure {
 
 /// Answer a request
 ///
-/// Once for each person, and never by who asked. A no ends it; so many people as `quorum` says
-/// must say yes. An edited program is assessed anew: one that policy denies is refused, and the
-/// request goes on waiting. A request that has ended is a 409, or a 410 when its time was over.
+/// Once for each person, and never by who asked; tokens with the same `user_id` are one person. A no
+/// ends it; so many people as `quorum` says must say yes. An edited program is assessed anew: one
+/// that policy denies is refused, and the request goes on waiting. A request that has ended is a 409, or a 410 when its time was over.
 #[utoipa::path(
     post, path = "/v1/approvals/{id}/reply", operation_id = "reply_approval", tag = "approvals",
     params(("id" = String, Path, description = "The approval's id.")),
@@ -211,9 +211,9 @@ pub(super) async fn answer(
         }
         None => via,
     };
-    let (space, by) = (caller.space().clone(), caller.name());
+    let (space, by) = (caller.space().clone(), caller.party());
     // It plans the exec anew, as a submission does.
-    let replied = app.submit(move |dispatcher| dispatcher.reply(&space, &id, &by, via, answer));
+    let replied = app.submit(move |dispatcher| dispatcher.reply(&space, &id, by, via, answer));
     replied.await.map_err(|failure| match failure.0.code {
         Code::NotFound => Failure::no_approval(),
         // The message was read before; what it says does not fit what it is said to.

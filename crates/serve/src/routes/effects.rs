@@ -142,7 +142,7 @@ pub(super) async fn rerun(
 ) -> Answer<Response> {
     let exec = find(&app, caller.space(), &id).await?;
     let key = request_key(&caller, &mutation);
-    let (space, by) = (caller.space().clone(), caller.token().name.to_string());
+    let (space, by) = (caller.space().clone(), caller.party());
     let token = caller.token().clone();
     let wait = patience.wait.unwrap_or(true);
     let taken = send(&app, &caller, wait, move |dispatcher| {

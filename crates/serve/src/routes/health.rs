@@ -7,7 +7,8 @@ use axum::extract::State;
 use glovebox_engine::Submission;
 use glovebox_model::{
     BackendName, ByteString, Call, Code, Correlation, Evidence, Exec, Lifetime, Mode, OnExceed,
-    PartialLimits, PartialProfile, Permit, Placement, Program, Scope, Status, WorkspaceRef, Writes,
+    PartialLimits, PartialProfile, Party, Permit, Placement, Program, Scope, Status, WorkspaceRef,
+    Writes,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -247,7 +248,10 @@ async fn probe(app: &App, caller: &Caller, backend: Option<BackendName>) -> Answ
         stdin: None,
         objection: None,
         key: None,
-        by: "glovebox".to_owned(),
+        by: Party {
+            name: "glovebox".to_owned(),
+            user_id: None,
+        },
     };
     let submitted = app
         .submit(move |dispatcher| dispatcher.submit(submission))

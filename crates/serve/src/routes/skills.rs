@@ -176,7 +176,7 @@ async fn call(
         stdin: None,
         objection: order.objection,
         key,
-        by: caller.token().name.to_string(),
+        by: caller.party(),
     };
     let taken: Taken = submit::send(app, caller, wait, move |dispatcher| {
         submit::may_enter(dispatcher, &viewer, &submission, project.as_ref())?;

@@ -80,7 +80,7 @@ pub(super) async fn take_on(
         stdin: order.stdin,
         objection: order.objection,
         key,
-        by: caller.token().name.to_string(),
+        by: caller.party(),
     };
     // What is wrong with these is no matter of their form.
     let may_clash = is_task

@@ -62,7 +62,8 @@ pub(crate) use secret::{SecretGrantRequest, SecretRequest};
 pub(crate) use skill::SkillCallRequest;
 pub(crate) use snapshot::{ForkRequest, RollbackRequest, SnapshotRequest, UndoRequest};
 use text::{
-    Destination, EnvPattern, GuestDir, ImageName, InputPath, Plain, RuntimeName, SandboxName, Words,
+    BackendText, Destination, EnvPattern, GuestDir, ImageName, InputPath, Plain, RuntimeName,
+    SandboxName, Words,
 };
 pub(crate) use text::{Free, Id, Tags, ToolName};
 pub(crate) use workspace::ResetRequest;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use glovebox_model::{
-    Access, BackendName, Code, Guarantee, LimitsDemand, NetworkMode, PartialProfile, SecurityMode,
+    Access, BackendRef, Code, Guarantee, LimitsDemand, NetworkMode, PartialProfile, SecurityMode,
     Tier,
 };
 use glovebox_policy::LimitField;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::amount::{Duration, Processors, Size};
-use super::{Destination, EnvPattern, ImageName, RuntimeName};
+use super::{BackendText, Destination, EnvPattern, ImageName, RuntimeName};
 use crate::failure::{Answer, Failure};
 
 /// What the request wants of its policy; never more than policy allows. A field that is not set
@@ -62,7 +62,7 @@ pub(crate) struct PolicyOverrides {
     /// Guarantees that must be the kernel's, beside those that policy demands anyway.
     #[schema(max_items = 100)]
     require: Option<BTreeSet<Guarantee>>,
-    backend: Option<BackendName>,
+    backend: Option<BackendText>,
     runtime: Option<RuntimeName>,
     image: Option<ImageName>,
     /// Another name of `timeout`.
@@ -163,8 +163,13 @@ impl PolicyOverrides {
         profile.security = self.security;
         profile.limits_demand = self.limits_demand;
         profile.require = self.require.unwrap_or_default();
-        profile.backend = self.backend;
         profile.runtime = self.runtime.map(|it| it.0);
+        if let Some(text) = self.backend {
+            let backend: BackendRef = text.0.parse().map_err(Failure::invalid)?;
+            profile
+                .name_backend(backend)
+                .map_err(|why| Failure::new(Code::Conflict, why))?;
+        }
         profile.image = self.image.map(|it| it.0);
         Ok(profile)
     }

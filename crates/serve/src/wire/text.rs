@@ -30,6 +30,7 @@ const GUEST_DIR: &str = concat!(
     part!(),
     ")*/?)$"
 );
+const BACKEND: &str = "^(?:native|host|docker(?::[A-Za-z0-9][A-Za-z0-9._-]{0,254})?)$";
 const DESTINATION: &str = concat!(
     r"^(?:\*\.)?(?:",
     label!("A-Za-z0-9_"),
@@ -82,6 +83,8 @@ texts! {
     EnvPattern: r"^(?:\*|[A-Za-z_][A-Za-z0-9_]{0,127}\*?)$", 1..=129, "APP_*";
     /// The name of an image.
     ImageName: "^[A-Za-z0-9][A-Za-z0-9._/:@+-]*$", 1..=255, "debian:12";
+    /// A backend: `native`, `docker` or `host`. `docker:runsc` names a runtime too.
+    BackendText: BACKEND, 4..=262, "docker:runsc";
     /// The name of a container runtime.
     RuntimeName: "^[A-Za-z0-9][A-Za-z0-9._-]*$", 1..=255, "runsc";
     /// The name of a tool.

@@ -118,6 +118,35 @@ pub(crate) fn a_wrong_shape_is_refused_as_policy() {
     assert_eq!(house.post("/v1/execs", &beyond).status, 403);
 }
 
+pub(crate) fn a_backend_is_named_with_its_runtime() {
+    let house = House::open();
+    let explain = |overrides: serde_json::Value| {
+        let request = json!({"exec": {"kind": "argv", "command": "true"},
+                             "policy_overrides": overrides});
+        house.post("/v1/policy/explain", &request)
+    };
+    let short = explain(json!({"backend": "docker:runsc"}));
+    let long = explain(json!({"backend": "docker", "runtime": "runsc"}));
+    assert_eq!((short.status, long.status), (200, 200), "{short:?}");
+    assert_eq!(short.json(), long.json());
+    assert!(short.json().to_string().contains("runsc"), "{short:?}");
+    let both = explain(json!({"backend": "docker:runsc", "runtime": "runsc"}));
+    assert_eq!(both.status, 200, "{both:?}");
+    let contradicts = explain(json!({"backend": "docker:runsc", "runtime": "runc"}));
+    assert_eq!(
+        (contradicts.status, contradicts.code().as_str()),
+        (409, "conflict")
+    );
+    for wrong in ["native:runsc", "docker:", "docker:-v", "runsc"] {
+        let refused = explain(json!({"backend": wrong}));
+        assert_eq!(
+            (refused.status, refused.code().as_str()),
+            (400, "invalid_argument"),
+            "{wrong}"
+        );
+    }
+}
+
 pub(crate) fn bindings_of_a_token_are_kept() {
     let house = House::open();
     let token = house

@@ -63,6 +63,7 @@ fn main() -> std::process::ExitCode {
         execs::an_exec_is_run_and_recorded,
         execs::a_client_that_goes_away_loses_nothing,
         execs::a_wrong_shape_is_refused_as_policy,
+        execs::a_backend_is_named_with_its_runtime,
         execs::bindings_of_a_token_are_kept,
         execs::a_page_is_bounded_by_its_bytes,
         execs::whoever_finds_nothing_is_told_where_to_look,

@@ -166,6 +166,8 @@ pub(crate) fn what_does_not_name_one_sandbox_is_refused() {
         json!({"lifetime": "agent", "agent_id": ""}),
         json!({"lifetime": "agent", "image": "x"}),
         json!({"lifetime": "agent", "policy_overrides": {"runtime": "--privileged"}}),
+        json!({"lifetime": "agent", "policy_overrides": {"backend": "docker:--privileged"}}),
+        json!({"lifetime": "agent", "policy_overrides": {"backend": "native:runsc"}}),
         json!({"lifetime": "agent", "policy_overrides": {"image": "-v/:/host"}}),
         json!({"lifetime": "agent", "policy_overrides": {"require": ["luck"]}}),
     ] {

@@ -82,6 +82,7 @@ pub(crate) fn upgrade() -> glovebox_model::Upgrade {
 pub(crate) fn reply(by: &str, answer: Answer) -> Reply {
     Reply {
         by: by.to_owned(),
+        user_id: None,
         at: Timestamp::now(),
         via: Via::Rest,
         answer,

@@ -65,6 +65,7 @@ fn fill(
         template: from,
         target: &target,
         limits,
+        room: &|_, _| Ok(()),
         rights: Rights::Everyone,
         flush: Flush::Later,
         is_wanted,

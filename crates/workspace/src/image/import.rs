@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::io::Read;
+use std::io::{self, Read};
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use glovebox_model::{Error, Result};
 use jiff::Timestamp;
@@ -94,64 +95,67 @@ impl Imported {
     }
 }
 
-/// Fills `rootfs`; `room` is for what must be copied first.
-pub(super) fn import(
-    source: ImageSource<'_>,
-    format: ImageFormat,
-    room: &Dir,
-    rootfs: &Dir,
-    limits: UnpackLimits,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Imported> {
-    let target = Target { rootfs, limits };
-    let (known, unpacked) = match source {
-        ImageSource::Folder(dir) => {
-            let bundle = Bundle::Folder(dir);
-            match plan_of(&bundle, format)? {
-                Some(plan) => target.layers(&bundle, plan, progress)?,
-                None => return Err(unknown_folder()),
-            }
-        }
-        ImageSource::Archive(source) => {
-            let flow = Flow::new(source, limits).map_err(|error| error.at(STAGE))?;
-            let (looks, plain) = peek(flow)?;
-            let streams = match format {
-                ImageFormat::Rootfs => true,
-                ImageFormat::Auto => looks == Looks::LikeARoot,
-                ImageFormat::OciLayout | ImageFormat::DockerSave => false,
-            };
-            match streams {
-                true => target.root(plain, progress)?,
-                false => target.copied(plain, format, room, progress)?,
-            }
-        }
-    };
-    progress(Progress::Keeping);
-    let (files, size_bytes) = measure(rootfs, limits)?;
-    let synced = single(rootfs.as_fd(), b".", OFlags::RDONLY | OFlags::DIRECTORY)
-        .and_then(|fd| Ok(syncfs(fd)?));
-    synced.map_err(|kind| storing(FsError::new("sync", b"rootfs", kind)))?;
-    Ok(Imported {
-        known,
-        skipped: unpacked.skipped,
-        size_bytes,
-        files,
-    })
+/// One import: from what, and where to.
+#[derive(Debug)]
+pub(super) struct Job<'t> {
+    pub(super) format: ImageFormat,
+    /// For what must be copied first.
+    pub(super) room: &'t Dir,
+    pub(super) rootfs: &'t Dir,
+    pub(super) limits: UnpackLimits,
+    pub(super) canceled: &'t AtomicBool,
 }
 
-struct Target<'t> {
-    rootfs: &'t Dir,
-    limits: UnpackLimits,
-}
+impl Job<'_> {
+    /// Fills `rootfs`.
+    pub(super) fn run(
+        &self,
+        source: ImageSource<'_>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Imported> {
+        let (known, unpacked) = match source {
+            ImageSource::Folder(dir) => {
+                let bundle = Bundle::Folder(dir);
+                match plan_of(&bundle, self.format)? {
+                    Some(plan) => self.layers(&bundle, plan, progress)?,
+                    None => return Err(unknown_folder()),
+                }
+            }
+            ImageSource::Archive(source) => {
+                let source = Until::new(source, self.canceled);
+                let flow = Flow::new(source, self.limits).map_err(|error| error.at(STAGE))?;
+                let (looks, plain) = peek(flow)?;
+                let streams = match self.format {
+                    ImageFormat::Rootfs => true,
+                    ImageFormat::Auto => looks == Looks::LikeARoot,
+                    ImageFormat::OciLayout | ImageFormat::DockerSave => false,
+                };
+                match streams {
+                    true => self.root(plain, progress)?,
+                    false => self.copied(plain, progress)?,
+                }
+            }
+        };
+        progress(Progress::Keeping);
+        let (files, size_bytes) = measure(self.rootfs, self.limits)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let synced = single(self.rootfs.as_fd(), b".", flags).and_then(|fd| Ok(syncfs(fd)?));
+        synced.map_err(|kind| storing(FsError::new("sync", b"rootfs", kind)))?;
+        Ok(Imported {
+            known,
+            skipped: unpacked.skipped,
+            size_bytes,
+            files,
+        })
+    }
 
-impl Target<'_> {
     fn layers(
         &self,
         bundle: &Bundle,
         plan: Plan,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(Known, Unpacked)> {
-        let unpacked = apply_all(bundle, &plan, self.rootfs, self.limits, progress)?;
+        let unpacked = apply_all(self, bundle, &plan, progress)?;
         let known = Known {
             digest: plan.digest,
             created_at: plan.created_at,
@@ -166,6 +170,7 @@ impl Target<'_> {
         plain: impl Read,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(Known, Unpacked)> {
+        let plain = Until::new(plain, self.canceled);
         let (unpacked, digest) = apply_one(plain, self.rootfs, self.limits, progress)?;
         let known = Known {
             digest,
@@ -179,20 +184,40 @@ impl Target<'_> {
     fn copied(
         &self,
         plain: impl Read,
-        format: ImageFormat,
-        room: &Dir,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(Known, Unpacked)> {
         const SPOOL: &str = "spool";
         progress(Progress::Copying);
-        let writer = room.create_name(SPOOL, 0o600).map_err(storing)?;
-        let reader = room.open_file_name(SPOOL).map_err(storing)?;
+        let writer = self.room.create_name(SPOOL, 0o600).map_err(storing)?;
+        let reader = self.room.open_file_name(SPOOL).map_err(storing)?;
         let spool = Spool::new(plain, &writer, reader, self.limits);
         let bundle = Bundle::Spooled(spool.map_err(|error| error.at(STAGE))?);
-        match (plan_of(&bundle, format)?, &bundle) {
+        match (plan_of(&bundle, self.format)?, &bundle) {
             (Some(plan), _) => self.layers(&bundle, plan, progress),
             (None, Bundle::Spooled(spool)) => self.root(spool.whole(), progress),
             (None, Bundle::Folder(_)) => Err(unknown_folder()),
+        }
+    }
+}
+
+/// Ends a reading that nobody wants any more.
+pub(super) struct Until<'c, R> {
+    inner: R,
+    canceled: &'c AtomicBool,
+}
+
+impl<'c, R: Read> Until<'c, R> {
+    pub(super) fn new(inner: R, canceled: &'c AtomicBool) -> Self {
+        Self { inner, canceled }
+    }
+}
+
+impl<R: Read> Read for Until<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.canceled.load(Ordering::Relaxed) {
+            // Not `Interrupted`: that means to try again.
+            true => Err(io::Error::other("canceled")),
+            false => self.inner.read(buffer),
         }
     }
 }

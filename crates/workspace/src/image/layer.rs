@@ -6,7 +6,7 @@ use std::io::Read;
 use glovebox_model::Result;
 
 use super::bundle::{Bundle, mismatch};
-use super::import::Progress;
+use super::import::{Job, Progress, Until};
 use super::name::ImageDigest;
 use super::oci::Plan;
 use super::{STAGE, damaged};
@@ -19,12 +19,12 @@ use crate::dir::Dir;
 const REPORT_EVERY: u64 = 512;
 
 pub(super) fn apply_all(
+    job: &Job<'_>,
     bundle: &Bundle,
     plan: &Plan,
-    rootfs: &Dir,
-    limits: UnpackLimits,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Unpacked> {
+    let limits = job.limits;
     let mut unpacking = Unpacking::new(limits);
     let mut bytes_left = limits.total_bytes;
     for (index, layer) in plan.layers.iter().enumerate() {
@@ -39,6 +39,7 @@ pub(super) fn apply_all(
             return Err(mismatch(digest));
         }
         // One more than there should be, to notice that there is more.
+        let reader = Until::new(reader, job.canceled);
         let mut packed = Digested::new(reader.take(size.saturating_add(1)));
         let limits = UnpackLimits {
             total_bytes: bytes_left,
@@ -46,7 +47,7 @@ pub(super) fn apply_all(
         };
         let flow = Flow::new(&mut packed, limits).map_err(|error| error.at(STAGE))?;
         let mut plain = Digested::new(flow);
-        apply(&mut plain, rootfs, &mut unpacking, progress)?;
+        apply(&mut plain, job.rootfs, &mut unpacking, progress)?;
         bytes_left = bytes_left.saturating_sub(plain.bytes_read());
         if plain.sha256() != layer.unpacked.hex() {
             return Err(damaged(format!(

@@ -1,11 +1,14 @@
 //! The images that are kept.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use glovebox_model::{Code, Error, Result};
 use rustix::fd::AsFd;
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 
-use super::import::{ImageFormat, ImageSource, Progress, import};
+use super::import::{ImageFormat, ImageSource, Job, Progress};
 use super::lock::{Lock, Sharing};
 use super::name::{ImageDigest, ImageName};
 use super::record::{ImageRecord, Names, Removed, sync_dir};
@@ -29,6 +32,7 @@ pub struct Images {
     dir: Dir,
     shelf: Dir,
     limits: UnpackLimits,
+    canceled: Arc<AtomicBool>,
 }
 
 /// An image that cannot be removed for as long as this lives.
@@ -58,6 +62,7 @@ impl Images {
             dir,
             shelf,
             limits: UnpackLimits::IMAGE,
+            canceled: Arc::default(),
         };
         let lock = images.lock()?;
         Staging::sweep(&images.shelf, &lock)?;
@@ -69,6 +74,13 @@ impl Images {
     #[must_use]
     pub fn with_limits(mut self, limits: UnpackLimits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Imports stop soon after this becomes true, and leave nothing.
+    #[must_use]
+    pub fn until(mut self, canceled: Arc<AtomicBool>) -> Self {
+        self.canceled = canceled;
         self
     }
 
@@ -87,7 +99,20 @@ impl Images {
             .map_err(|errno| storing(FsError::os("make", ROOTFS.as_bytes(), errno)))?;
         let rootfs = new.open_name(ROOTFS).map_err(storing)?;
         drop(new.create_name(USE, 0o600).map_err(storing)?);
-        let imported = import(source, format, &staging.dir, &rootfs, self.limits, progress)?;
+        let job = Job {
+            format,
+            room: &staging.dir,
+            rootfs: &rootfs,
+            limits: self.limits,
+            canceled: &self.canceled,
+        };
+        let imported = job.run(source, progress);
+        // Before anybody else can see it; and what reading then failed with says nothing.
+        if self.canceled.load(Ordering::Relaxed) {
+            let message = "the import was canceled; nothing is left of it";
+            return Err(Error::new(Code::Canceled, STAGE, message));
+        }
+        let imported = imported?;
         let record = imported.record(name.clone());
         let lock = self.lock()?;
         self.publish(&staging, &record.digest)?;

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid, fchmod, fchown, readlinkat, sy
 use rustix::io::Errno;
 
 use super::fresh::{Fresh, make_directory};
-use super::{SeedLimits, SeedSkip, SeedSkipped, Seeded, seeding};
+use super::{SeedLimits, SeedRoom, SeedSkip, SeedSkipped, Seeded, seeding};
 use crate::dir::{
     At, Dir, Order, READING, Skip, Visit, WalkEnd, WalkEntry, WalkLimits, from_io, regular, single,
     walk,
@@ -23,6 +23,8 @@ use crate::stat::{Kind, Stat};
 
 const COPYING: &str = "copy";
 const BUFFER: usize = 64 << 10;
+/// What a file system hands out at once: many small files take more than their sizes.
+const BLOCK: u64 = 4096;
 /// Git keeps no empty directory, so people put this into one.
 const KEEPER: &[u8] = b".gitkeep";
 
@@ -46,6 +48,7 @@ pub(crate) struct Copy<'a> {
     pub(crate) template: &'a Dir,
     pub(crate) target: &'a Dir,
     pub(crate) limits: SeedLimits,
+    pub(crate) room: SeedRoom<'a>,
     pub(crate) rights: Rights,
     pub(crate) flush: Flush,
     /// Asked again and again; what was made when it says no is the caller's to remove.
@@ -69,6 +72,9 @@ impl Copy<'_> {
         let owner = owner_of(self.target).map_err(seeding)?;
         let mut copier = Copier {
             left: self.limits.bytes,
+            made: Made::default(),
+            copied: 0,
+            refusal: None,
             parent: None,
             seeded: Seeded::default(),
             owner,
@@ -89,6 +95,9 @@ impl Copy<'_> {
             },
         );
         let end = end.map_err(|kind| seeding(FsError::new(COPYING, b"", kind)))?;
+        if let Some(refusal) = copier.refusal {
+            return Err(refusal);
+        }
         match (copier.fault, end) {
             (Some(error), _) => Err(seeding(error)),
             (None, WalkEnd::Complete) => Ok(copier.seeded),
@@ -107,6 +116,19 @@ impl Copy<'_> {
         }
     }
 
+    /// What is there already takes no more room.
+    fn would_make(&self, entry: &WalkEntry<'_>) -> bool {
+        let is_copied = matches!(
+            entry.stat.kind,
+            Kind::File | Kind::Directory | Kind::Symlink
+        );
+        let is_missing = || {
+            let path = RelPath::new(entry.path);
+            path.is_ok_and(|it| self.target.lstat(&it).is_err())
+        };
+        is_copied && !is_keeper(entry) && is_missing()
+    }
+
     fn go_on(&self) -> Result<(), FsErrorKind> {
         match (self.is_wanted)() {
             true => Ok(()),
@@ -116,6 +138,7 @@ impl Copy<'_> {
 
     fn survey(&self) -> Result<()> {
         let mut bytes = 0u64;
+        let mut new = Made::default();
         let mut deep = false;
         let end = walk(
             self.template,
@@ -123,10 +146,14 @@ impl Copy<'_> {
             Order::AsRead,
             &mut |visit| {
                 match visit {
-                    Visit::Entry(entry) if entry.stat.kind == Kind::File => {
-                        bytes = bytes.saturating_add(entry.stat.size);
+                    Visit::Entry(entry) => {
+                        if entry.stat.kind == Kind::File {
+                            bytes = bytes.saturating_add(entry.stat.size);
+                        }
+                        if self.would_make(&entry) {
+                            new.add(entry.stat.kind, entry.stat.size);
+                        }
                     }
-                    Visit::Entry(_) => {}
                     Visit::Skipped { why, .. } => deep |= why == Skip::TooDeep,
                 }
                 match deep || bytes > self.limits.bytes {
@@ -146,7 +173,7 @@ impl Copy<'_> {
                 .hint("take directories out of the template, or raise its limits"));
         }
         match end {
-            WalkEnd::Complete => Ok(()),
+            WalkEnd::Complete => (self.room)(new.bytes, new.entries),
             WalkEnd::Stopped => Err(fault(FsErrorKind::TooLarge {
                 cap: self.limits.bytes,
             })),
@@ -155,6 +182,26 @@ impl Copy<'_> {
             })),
             WalkEnd::Deadline | WalkEnd::Moved => Err(fault(FsErrorKind::Contended)),
         }
+    }
+}
+
+/// What the target gets.
+#[derive(Debug, Clone, Copy, Default)]
+struct Made {
+    bytes: u64,
+    entries: u64,
+}
+
+impl Made {
+    fn add(&mut self, kind: Kind, size: u64) {
+        let blocks = match kind {
+            Kind::Directory => 1,
+            Kind::File => size.div_ceil(BLOCK),
+            // The rest lies in its inode, or is not copied.
+            _ => 0,
+        };
+        self.bytes = self.bytes.saturating_add(blocks.saturating_mul(BLOCK));
+        self.entries += 1;
     }
 }
 
@@ -176,6 +223,11 @@ fn owner_of(target: &Dir) -> FsResult<Owner> {
 struct Copier<'a> {
     copy: Copy<'a>,
     left: u64,
+    made: Made,
+    /// Of the last file.
+    copied: u64,
+    /// Why there was no room after all.
+    refusal: Option<Error>,
     /// The directory of the last entry: the next one usually lies beside it. None inside when the
     /// target has something else there.
     parent: Option<(Vec<u8>, Option<OwnedFd>)>,
@@ -219,7 +271,10 @@ impl Copier<'_> {
         };
         let path = ByteString::new(entry.path).unwrap_or_default();
         match done {
-            Done::Made => self.seeded.made.push(path),
+            Done::Made => {
+                self.made.add(entry.stat.kind, self.copied);
+                self.seeded.made.push(path);
+            }
             Done::Kept => self.seeded.kept.push(path),
             Done::Skipped(why) => self.seeded.skipped.push(SeedSkipped { path, why }),
         }
@@ -332,6 +387,7 @@ impl Copier<'_> {
 
     fn fill(&mut self, mut source: File, target: &mut File) -> Result<(), FsErrorKind> {
         let mut buffer = vec![0u8; BUFFER];
+        self.copied = 0;
         loop {
             self.copy.go_on()?;
             let read = match source.read(&mut buffer) {
@@ -345,6 +401,12 @@ impl Copier<'_> {
                 .left
                 .checked_sub(read as u64)
                 .ok_or(FsErrorKind::TooLarge { cap })?;
+            self.copied += read as u64;
+            let bytes = self.made.bytes.saturating_add(self.copied);
+            if let Err(error) = (self.copy.room)(bytes, self.made.entries + 1) {
+                self.refusal = Some(error);
+                return Err(FsErrorKind::TooLarge { cap: bytes });
+            }
             let written = target.write_all(&buffer[..read]);
             written.map_err(|error| from_io(&error))?;
         }

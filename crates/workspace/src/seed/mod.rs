@@ -33,6 +33,10 @@ impl Default for SeedLimits {
     }
 }
 
+/// Asked with the bytes and the entries that the workspace would get, before anything is made and
+/// again while files are copied. What it refuses is refused with its error.
+pub type SeedRoom<'a> = &'a dyn Fn(u64, u64) -> Result<()>;
+
 /// Paths are relative to the workspace, in the order in which they were looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Seeded {
@@ -78,11 +82,12 @@ impl SeedSkip {
 
 /// Copies what `work` does not have. An empty file `.gitkeep` only keeps a directory in git and is
 /// not copied.
-pub fn seed(template: &Dir, work: &Dir, limits: SeedLimits) -> Result<Seeded> {
+pub fn seed(template: &Dir, work: &Dir, limits: SeedLimits, room: SeedRoom<'_>) -> Result<Seeded> {
     Copy {
         template,
         target: work,
         limits,
+        room,
         rights: Rights::OfTemplate,
         flush: Flush::EachFile,
         is_wanted: &|| true,
@@ -91,9 +96,11 @@ pub fn seed(template: &Dir, work: &Dir, limits: SeedLimits) -> Result<Seeded> {
 }
 
 impl Project {
-    pub fn seed(&self, template: &Dir, limits: SeedLimits) -> Result<Seeded> {
+    pub fn seed(&self, template: &Dir, limits: SeedLimits, room: SeedRoom<'_>) -> Result<Seeded> {
         match (self.kind(), self.work()) {
-            (WorkKind::Managed | WorkKind::Adopted, Some(work)) => seed(template, work, limits),
+            (WorkKind::Managed | WorkKind::Adopted, Some(work)) => {
+                seed(template, work, limits, room)
+            }
             (WorkKind::Scratch, _) | (_, None) => Err(reset::nothing_on_disk()),
         }
     }

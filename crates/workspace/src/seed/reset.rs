@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use glovebox_model::{Code, Error, ExecId, Result, Stage};
 
-use super::{SeedLimits, Seeded, seed};
+use super::{SeedLimits, SeedRoom, Seeded, seed};
 use crate::dir::{Dir, Order, Skip, Visit, WalkLimits, walk};
 use crate::fault::{FsError, FsErrorKind};
 use crate::layout::{Project, WorkKind};
@@ -35,7 +35,7 @@ impl Project {
     pub fn reset(
         &self,
         what: Reset,
-        template: Option<(&Dir, SeedLimits)>,
+        template: Option<(&Dir, SeedLimits, SeedRoom<'_>)>,
         running: &dyn Fn(&ExecId) -> bool,
     ) -> Result<ResetDone> {
         let work = match (self.kind(), self.work()) {
@@ -66,7 +66,7 @@ impl Project {
             false => Swept::default(),
         };
         let seeded = match template {
-            Some((template, limits)) => seed(template, work, limits)?,
+            Some((template, limits, room)) => seed(template, work, limits, room)?,
             None => Seeded::default(),
         };
         Ok(ResetDone { seeded, artifacts })

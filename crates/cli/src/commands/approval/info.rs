@@ -51,6 +51,7 @@ mod tests {
         let mut approval = sample::approval();
         approval.replies.push(Reply {
             by: "dana".to_owned(),
+            user_id: None,
             at: approval.created_at,
             via: Via::Rest,
             answer: Answer::Deny {

@@ -3,10 +3,11 @@
 use std::io::Read;
 use std::path::Path;
 
-use glovebox_model::{Answer, Approval, ApprovalState, Code, Error, Result, Stage};
+use glovebox_model::{Answer, Approval, ApprovalId, ApprovalState, Code, Error, Result, Stage};
 
 use crate::approvals::Approvals;
 use crate::args::{ApproveArgs, DenyArgs, Global};
+use crate::commands::execute;
 use crate::exit::Exit;
 use crate::{narrowing, render, rewrite, stdout};
 
@@ -14,6 +15,12 @@ use crate::{narrowing, render, rewrite, stdout};
 const LONGEST: u64 = 128 << 10;
 
 pub(super) fn approve(global: &Global, approvals: &Approvals, args: ApproveArgs) -> Result<Exit> {
+    // Before anything is answered: an answer cannot be taken back.
+    let follows = match (args.run, approvals) {
+        (false, _) => None,
+        (true, Approvals::There(remote)) => Some(remote),
+        (true, Approvals::Here(_)) => return Err(runs_elsewhere(&args.id)),
+    };
     let approval = approvals.get(&args.id)?;
     let reason = args.reason;
     let answer = match (args.kind, args.edit) {
@@ -29,7 +36,24 @@ pub(super) fn approve(global: &Global, approvals: &Approvals, args: ApproveArgs)
             reason,
         },
     };
-    tell(global, &approvals.reply(&approval, answer)?)
+    let approval = approvals.reply(&approval, answer)?;
+    let Some(remote) = follows else {
+        return tell(global, &approval);
+    };
+    if approval.state == ApprovalState::Pending {
+        tell(global, &approval)?;
+        return Ok(Exit::WAITING);
+    }
+    execute::go_on(global, remote, &approval.exec_id)
+}
+
+fn runs_elsewhere(id: &ApprovalId) -> Error {
+    let message = "`--run` follows an exec at a server, and none is named";
+    Error::new(Code::InvalidArgument, Stage::Parse, message)
+        .hint(format!(
+            "`glovebox --server URL approval approve {id} --run`"
+        ))
+        .hint("what a command asks at its own terminal runs there: answer without `--run`")
 }
 
 pub(super) fn deny(global: &Global, approvals: &Approvals, args: DenyArgs) -> Result<Exit> {

@@ -1,7 +1,7 @@
 //! `glovebox backend probe`.
 
-use glovebox_engine::BackendView;
-use glovebox_model::{BackendName, Code, Error, PartialProfile, Result, Stage};
+use glovebox_engine::{BackendView, Engine};
+use glovebox_model::{BackendName, BackendRef, Code, Error, PartialProfile, Result, Stage};
 use serde::Serialize;
 use tempfile::TempDir;
 
@@ -23,14 +23,11 @@ struct Probed {
 }
 
 pub(super) fn run(global: &Global, args: &ProbeArgs) -> Result<Exit> {
-    if args.runtime.is_some() && args.name != BackendName::Docker {
-        return Err(invalid("only containers have a runtime")
-            .hint("`glovebox backend probe docker --runtime NAME`"));
-    }
+    let meant = meant(args)?;
     let context = Context::new(global);
     let probed = match context.server()? {
         Some(_) if args.run => {
-            let name = args.name;
+            let name = meant.name;
             return Err(
                 invalid("`--run` runs something here, not at a server").hint(format!(
                     "at the server: `glovebox run --scratch --backend {name} -- true`"
@@ -38,10 +35,14 @@ pub(super) fn run(global: &Global, args: &ProbeArgs) -> Result<Exit> {
             );
         }
         Some(remote) => Probed {
-            view: pick(of_server(&remote)?.items, args)?,
+            view: pick(of_server(&remote)?.items, &meant)?,
             trial: None,
         },
-        None => here(&context, args)?,
+        None if args.run => trial(&context, meant)?,
+        None => Probed {
+            view: seen(&looking(&context)?.0, &meant)?,
+            trial: None,
+        },
     };
     if global.json {
         stdout::json(&probed)?;
@@ -55,37 +56,55 @@ pub(super) fn run(global: &Global, args: &ProbeArgs) -> Result<Exit> {
     })
 }
 
-fn here(context: &Context<'_>, args: &ProbeArgs) -> Result<Probed> {
-    let (ids, runtime) = (context::local_ids(None), args.runtime.as_deref());
-    if !args.run {
-        let (engine, _place) = looking(context)?;
-        let view = pick(engine.backends_here(&ids, runtime), args)?;
-        return Ok(Probed { view, trial: None });
+/// The backend, with its runtime in whichever way that is named.
+fn meant(args: &ProbeArgs) -> Result<BackendRef> {
+    if args.runtime.is_some() && args.name.name != BackendName::Docker {
+        return Err(invalid("only containers have a runtime")
+            .hint("`glovebox backend probe docker --runtime NAME`"));
     }
+    let mut asked = PartialProfile {
+        runtime: args.runtime.clone(),
+        ..PartialProfile::default()
+    };
+    asked
+        .name_backend(args.name.clone())
+        .map_err(|why| invalid(&why))?;
+    Ok(BackendRef {
+        name: args.name.name,
+        runtime: asked.runtime,
+    })
+}
+
+fn trial(context: &Context<'_>, meant: BackendRef) -> Result<Probed> {
     // Where execs really run: that the engine sees this very directory is part of the question.
     let (engine, seat) = context.engine_with_seat(context::fork_keeper()?)?;
     let overrides = PartialProfile {
-        backend: Some(args.name),
-        runtime: args.runtime.clone(),
+        backend: Some(meant.name),
+        runtime: meant.runtime.clone(),
         ..PartialProfile::default()
     };
     let trial = run_in(&engine, seat, overrides);
     context.report_recovered(engine.recovered());
     Ok(Probed {
-        view: pick(engine.backends_here(&ids, runtime), args)?,
+        view: seen(&engine, &meant)?,
         trial: Some(trial),
     })
 }
 
+fn seen(engine: &Engine, meant: &BackendRef) -> Result<BackendView> {
+    let ids = context::local_ids(None);
+    pick(engine.backends_here(&ids, meant.runtime.as_deref()), meant)
+}
+
 /// The one that is meant: with a runtime that very one, else the first of its name.
-fn pick(views: Vec<BackendView>, args: &ProbeArgs) -> Result<BackendView> {
+fn pick(views: Vec<BackendView>, meant: &BackendRef) -> Result<BackendView> {
     let known: Vec<String> = views.iter().map(title).collect();
     let is_meant = |view: &BackendView| {
-        view.name == args.name && (args.runtime.is_none() || view.runtime == args.runtime)
+        view.name == meant.name && (meant.runtime.is_none() || view.runtime == meant.runtime)
     };
     views.into_iter().find(is_meant).ok_or_else(|| {
-        let runtime = args.runtime.as_deref().unwrap_or_default();
-        let message = format!("nothing is known of `{}` with `{runtime}`", args.name);
+        let runtime = meant.runtime.as_deref().unwrap_or_default();
+        let message = format!("nothing is known of `{}` with `{runtime}`", meant.name);
         Error::new(Code::NotFound, Stage::Parse, message)
             .hint(format!("known are: {}", known.join(", ")))
     })

@@ -25,7 +25,7 @@ pub(crate) fn argument(word: OsString) -> Result<ByteString> {
 }
 
 pub(crate) fn call(options: RunOptions, program: Program) -> Result<Call> {
-    let overrides = overrides(&options);
+    let overrides = overrides(&options)?;
     let RunOptions {
         place,
         limits,
@@ -133,10 +133,10 @@ fn workspace(place: PlaceOptions) -> WorkspaceRef {
     }
 }
 
-fn overrides(options: &RunOptions) -> PartialProfile {
+fn overrides(options: &RunOptions) -> Result<PartialProfile> {
     let exec = &options.exec;
-    let standing = standing_overrides(&options.limits, &options.backend);
-    PartialProfile {
+    let standing = standing_overrides(&options.limits, &options.backend)?;
+    Ok(PartialProfile {
         limits: PartialLimits {
             wall_ms: exec.timeout,
             stdout_bytes: exec.max_output,
@@ -149,20 +149,20 @@ fn overrides(options: &RunOptions) -> PartialProfile {
         workspace: options.place.workspace,
         tier: exec.tier,
         ..standing
-    }
+    })
 }
 
 /// What a sandbox is made with, whoever runs something in it.
 pub(crate) fn standing_overrides(
     limits: &LimitOptions,
     backend: &BackendOptions,
-) -> PartialProfile {
+) -> Result<PartialProfile> {
     let guarantees = limits.require.iter().filter_map(|it| match it {
         Requirement::KernelLimits => None,
         Requirement::Guarantee(guarantee) => Some(*guarantee),
     });
     let kernel = limits.require.contains(&Requirement::KernelLimits);
-    PartialProfile {
+    let mut asked = PartialProfile {
         limits: PartialLimits {
             cpu_ms: limits.cpu_time,
             memory_bytes: limits.memory,
@@ -180,11 +180,14 @@ pub(crate) fn standing_overrides(
         },
         limits_demand: kernel.then_some(LimitsDemand::Kernel),
         require: guarantees.collect(),
-        backend: backend.backend,
         runtime: backend.runtime.clone(),
         image: backend.image.clone(),
         ..PartialProfile::default()
+    };
+    if let Some(named) = backend.backend.clone() {
+        asked.name_backend(named).map_err(invalid)?;
     }
+    Ok(asked)
 }
 
 /// `NAME`, `NAME=HOW`, `NAME:VARIABLE` or `NAME=HOW:VARIABLE`.

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::os::fd::OwnedFd;
 
 use glovebox_model::{
-    ApprovalId, ByteString, Code, Exec, Placement, Program, Result, Status, WorkspaceRef,
+    ApprovalId, ByteString, Code, Exec, ExecId, Placement, Program, Result, Status, WorkspaceRef,
 };
 use glovebox_serve::answer::SkillAnswer;
 use serde_json::{Map, Value};
@@ -27,7 +27,7 @@ pub(super) fn run(
             "`--toolchain` shows interpreters of this machine, not of a server",
         ));
     }
-    let reads_stdin = options.exec.stdin;
+    let (reads_stdin, no_wait) = (options.exec.stdin, options.exec.no_wait);
     let mut call = call(options, program)?;
     let of_nobody = matches!(
         (&call.workspace, &call.placement),
@@ -49,6 +49,9 @@ pub(super) fn run(
     let request = ExecRequest::new(call, stdin)?;
     let (presses, asker) = interrupt::presses()?;
     let taken = submit(remote, || remote.submit(&request, &presses))?;
+    if is_left(global, remote, &taken, no_wait) {
+        return Ok(Some(taken));
+    }
     follow(global, remote, taken, global.json, (presses, asker))
 }
 
@@ -69,6 +72,7 @@ pub(crate) fn skill(
         command: ByteString::default(),
         args: Vec::new(),
     };
+    let no_wait = options.exec.no_wait;
     let mut call = call(options, nothing)?;
     call.ids.user_id = None;
     let request = SkillRequest::new(call, inputs)?;
@@ -79,11 +83,19 @@ pub(crate) fn skill(
             .map(|it: SkillAnswer| it.exec)
     })?;
     let silent = global.json || !prints;
-    let Some(exec) = follow(global, remote, taken, silent, (presses, asker))? else {
+    let id = taken.exec_id.clone();
+    // What it answered is asked for all the same: the server says best that it waits.
+    let left = is_left(global, remote, &taken, no_wait);
+    if !left && follow(global, remote, taken, silent, (presses, asker))?.is_none() {
         return Ok(None);
-    };
-    let target = Target::new("/v1/execs").segment(exec.exec_id.as_str());
+    }
+    let target = Target::new("/v1/execs").segment(id.as_str());
     remote.get(target.segment("output")).map(Some)
+}
+
+/// An exec that was taken on before, from its first word to its end.
+pub(super) fn go_on(global: &Global, remote: &Remote, exec: &ExecId) -> Result<Option<Exec>> {
+    attend(global, remote, exec, global.json, interrupt::presses()?)
 }
 
 fn follow(
@@ -93,12 +105,19 @@ fn follow(
     silent: bool,
     (presses, asker): (OwnedFd, Asker),
 ) -> Result<Option<Exec>> {
-    if exec.status.is_final() {
-        return Ok(Some(exec));
+    match exec.status.is_final() {
+        true => Ok(Some(exec)),
+        false => attend(global, remote, &exec.exec_id, silent, (presses, asker)),
     }
-    if let (Some(approval), false) = (&exec.approval_id, global.quiet) {
-        note_asked(remote, &exec, approval);
-    }
+}
+
+fn attend(
+    global: &Global,
+    remote: &Remote,
+    id: &ExecId,
+    silent: bool,
+    (presses, asker): (OwnedFd, Asker),
+) -> Result<Option<Exec>> {
     let mut live = Live::new(silent, asker);
     let mut told = false;
     let mut waits = |before: Option<u64>| {
@@ -108,7 +127,7 @@ fn follow(
                 Some(0) => ", and is next".to_owned(),
                 Some(before) => format!(", {before} before it"),
             };
-            render::note(&format!("`{}` waits for its turn{place}", exec.exec_id));
+            render::note(&format!("`{id}` waits for its turn{place}"));
         }
     };
     let audience = Audience {
@@ -116,16 +135,15 @@ fn follow(
         waits: &mut waits,
         presses,
     };
-    let followed = remote.follow(&exec.exec_id, audience);
+    let followed = remote.follow(id, audience);
     live.finish();
     match followed? {
         Parting::Ended => {
-            let record = get(remote, exec.exec_id.as_str())?;
+            let record = get(remote, id.as_str())?;
             note_cut(global, &record);
             Ok(Some(record))
         }
         Parting::Left => {
-            let id = &exec.exec_id;
             render::note(&format!(
                 "left `{id}`; `glovebox show {id}` says how it ended"
             ));
@@ -134,12 +152,23 @@ fn follow(
     }
 }
 
-/// For whoever can answer, or knows somebody who can.
-fn note_asked(remote: &Remote, exec: &Exec, approval: &ApprovalId) {
+/// Whether people are asked about it, and it is left to them. Whoever can answer, or knows somebody
+/// who can, is told how.
+fn is_left(global: &Global, remote: &Remote, exec: &Exec, no_wait: bool) -> bool {
+    let asked = exec.status == Status::AwaitingApproval;
+    if let (true, Some(approval), false) = (asked, &exec.approval_id, global.quiet) {
+        note_asked(remote, exec, approval, no_wait);
+    }
+    asked && no_wait
+}
+
+fn note_asked(remote: &Remote, exec: &Exec, approval: &ApprovalId, no_wait: bool) {
     let server = remote.address();
+    // Nobody follows it here any more: whoever lets it start may.
+    let then = if no_wait { " --run" } else { "" };
     render::note(&format!(
         "`{}` waits for a person to answer `{approval}`; somebody else answers with\n  \
-         glovebox --server {server} approval approve {approval}\n  \
+         glovebox --server {server} approval approve {approval}{then}\n  \
          glovebox --server {server} approval deny {approval}",
         exec.exec_id
     ));

@@ -91,7 +91,7 @@ pub(super) fn run(global: &Global, args: &McpServeArgs) -> Result<Exit> {
         let close = move || {
             give_up(&closing, &conversation)?;
             // Nobody is there any more to hear how what runs ends.
-            closing.drain(PATIENCE, &|| false)
+            closing.drain_session(&conversation, PATIENCE)
         };
         let closed = async { tokio::task::spawn_blocking(close).await };
         serve_stdio(server, stop, closed).await

@@ -1,7 +1,7 @@
 //! `glovebox policy check`.
 
 use glovebox_engine::host_facts;
-use glovebox_model::{Code, Error, Result, Stage};
+use glovebox_model::{Code, Correlation, Error, Result, SpaceId, Stage};
 use glovebox_policy::{Config, Surface};
 use serde::Serialize;
 
@@ -18,7 +18,12 @@ struct Summary {
     file: String,
     sections: Vec<Section>,
     rules: RuleCount,
+    /// What is well formed and does nothing.
+    notes: Vec<String>,
 }
+
+/// The tools whose use is decided by rules, beside `skill.<id>`; `[tools]` knows all of them.
+const RULED: [&str; 3] = ["run_command", "run_code", "retrieve"];
 
 /// Rules of everybody and of single subjects, and the examples that were tried.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
@@ -45,6 +50,7 @@ pub(crate) fn run(global: &Global, args: &CheckArgs) -> Result<Exit> {
     let summary = Summary {
         sections: sections(&root),
         rules: RuleCount::of(&root),
+        notes: idle(&root),
         file,
     };
     if global.json {
@@ -80,6 +86,10 @@ impl Summary {
             text.push_str(&one_line(&format!("[{name}] {keys}")));
             text.push('\n');
         }
+        for note in &self.notes {
+            text.push_str(&one_line(&format!("note: {note}")));
+            text.push('\n');
+        }
         text
     }
 }
@@ -95,34 +105,70 @@ fn root(text: &str) -> Result<toml::Table> {
 impl RuleCount {
     fn of(root: &toml::Table) -> Self {
         let mut all = Self::default();
-        all.add(root);
-        let subjects = SUBJECTS
-            .iter()
-            .filter_map(|name| root.get(*name)?.as_table());
-        for subject in subjects.flat_map(toml::Table::values) {
-            subject.as_table().into_iter().for_each(|it| all.add(it));
-        }
-        all
-    }
-
-    fn add(&mut self, table: &toml::Table) {
-        let rules = table.get("rule").and_then(toml::Value::as_array);
-        for rule in rules.into_iter().flatten() {
+        for rule in rules(root) {
             match rule.get("decision").and_then(toml::Value::as_str) {
-                Some("allow") => self.allow += 1,
-                Some("ask") => self.ask += 1,
-                Some("deny") => self.deny += 1,
+                Some("allow") => all.allow += 1,
+                Some("ask") => all.ask += 1,
+                Some("deny") => all.deny += 1,
                 _ => {}
             }
             for key in ["match", "not_match"] {
-                self.examples += match rule.get(key) {
-                    Some(toml::Value::Array(several)) => several.len() as u64,
-                    Some(_) => 1,
-                    None => 0,
-                };
+                all.examples += listed(rule, key).len() as u64;
             }
         }
+        all
     }
+}
+
+/// Those of everybody, and those of single subjects.
+fn rules(root: &toml::Table) -> Vec<&toml::Value> {
+    let subjects = SUBJECTS
+        .iter()
+        .filter_map(|name| root.get(*name)?.as_table());
+    let subjects = subjects
+        .flat_map(toml::Table::values)
+        .filter_map(toml::Value::as_table);
+    let tables = std::iter::once(root).chain(subjects);
+    let rules = tables.filter_map(|it| it.get("rule")?.as_array());
+    rules.flatten().collect()
+}
+
+/// One, or several.
+fn listed<'r>(rule: &'r toml::Value, key: &str) -> &'r [toml::Value] {
+    match rule.get(key) {
+        Some(toml::Value::Array(several)) => several,
+        Some(one) => std::slice::from_ref(one),
+        None => &[],
+    }
+}
+
+/// Rules that wait for tools which nobody asks rules about: whoever wrote one thinks that it holds.
+fn idle(root: &toml::Table) -> Vec<String> {
+    let tools = |rule| {
+        let tools = listed(rule, "tool").iter();
+        tools.filter_map(toml::Value::as_str).collect::<Vec<&str>>()
+    };
+    let lists = rules(root).into_iter().map(tools);
+    let idle = lists.filter(|it| !it.is_empty() && !it.iter().any(|tool| is_ruled(tool)));
+    let told = idle.map(|tools| {
+        format!(
+            "a rule for `{}` never holds: rules decide about what is run (`run_command`, `run_code`, \
+             `skill.*`) and retrieved (`retrieve`); `[tools]` takes other tools away",
+            tools.join("`, `")
+        )
+    });
+    told.collect()
+}
+
+/// `[tools]` reads a name as a rule does.
+fn is_ruled(tool: &str) -> bool {
+    let deny = toml::Value::Array(vec![tool.into()]);
+    let text = format!("[tools]\ndeny = {deny}\n");
+    let Ok(config) = Config::parse(&text, "tool") else {
+        return true;
+    };
+    let tools = config.tools_for(&Correlation::of_space(SpaceId::local()));
+    tool.starts_with("skill.") || RULED.iter().any(|name| !tools.check(name).allowed)
 }
 
 const SUBJECTS: [&str; 4] = ["space", "user", "agent", "conversation"];
@@ -186,6 +232,7 @@ mod tests {
             file: "f".to_owned(),
             sections: sections(&root),
             rules: RuleCount::of(&root),
+            notes: idle(&root),
         };
         assert_eq!(
             summary.text(),
@@ -194,6 +241,27 @@ mod tests {
              [user.dana\u{fffd}] timeout\n"
         );
         assert!(!serde_json::to_string(&summary).unwrap().contains("s3cret"));
+    }
+
+    #[test]
+    fn a_rule_for_tools_that_no_rule_is_asked_about_is_told() {
+        let told = |tool: &str| {
+            let text = format!("[[agent.a.rule]]\ndecision = \"deny\"\ntool = {tool}\n");
+            assert!(Config::parse(&text, "f").is_ok(), "{text}");
+            idle(&root(&text).unwrap())
+        };
+        for tool in ["\"file_*\"", "[\"file_read\", \"undo\"]", "\"group:fs\""] {
+            assert_eq!(told(tool).len(), 1, "{tool}");
+        }
+        for tool in [
+            "\"*\"",
+            "\"run_*\"",
+            "\"skill.pdf\"",
+            "\"group:runtime\"",
+            "[\"file_read\", \"retrieve\"]",
+        ] {
+            assert_eq!(told(tool), [""; 0], "{tool}");
+        }
     }
 
     #[test]

@@ -43,7 +43,7 @@ fn request(scope: ScopeOptions) -> Result<SandboxRequest> {
             .hint("name one with `--project NAME`; it is made when it is not there")
     })?;
     Ok(SandboxRequest {
-        overrides: standing_overrides(&scope.limits, &scope.backend),
+        overrides: standing_overrides(&scope.limits, &scope.backend)?,
         on_exceed: scope.limits.on_exceed,
         ids: Correlation {
             agent_id: who.agent,

@@ -39,7 +39,7 @@ pub(crate) fn explain(global: &Global, args: SandboxExplainArgs) -> Result<Exit>
                 overrides: crate::commands::execute::standing_overrides(
                     &args.scope.limits,
                     &args.scope.backend,
-                ),
+                )?,
                 on_exceed: args.scope.limits.on_exceed,
                 ..asked
             }

@@ -23,6 +23,7 @@ pub(super) fn run(global: &Global, args: SkillRunArgs) -> Result<Exit> {
     let context = Context::new(global);
     let all = args.inputs.as_deref().map(read).transpose()?;
     let mut inputs = all.unwrap_or_default();
+    let no_wait = args.options.exec.no_wait;
     let answer = match context.server()? {
         Some(remote) => {
             let skill = super::one(&context, &args.id)?;
@@ -44,12 +45,12 @@ pub(super) fn run(global: &Global, args: SkillRunArgs) -> Result<Exit> {
         }
     };
     match answer {
-        (Some(answer), prints) => tell(global, &answer, prints),
+        (Some(answer), prints) => tell(global, &answer, prints, no_wait),
         (None, _) => Ok(Exit::CANCELED),
     }
 }
 
-fn tell(global: &Global, answer: &SkillAnswer, prints: bool) -> Result<Exit> {
+fn tell(global: &Global, answer: &SkillAnswer, prints: bool, no_wait: bool) -> Result<Exit> {
     if global.json {
         stdout::json(answer)?;
     } else {
@@ -63,7 +64,7 @@ fn tell(global: &Global, answer: &SkillAnswer, prints: bool) -> Result<Exit> {
         }
         tell_end(global, &answer.exec);
     }
-    let ended = Exit::of_record(&answer.exec);
+    let ended = Exit::of_run(&answer.exec, no_wait);
     match &answer.output_error {
         Some(error) if ended == Exit::SUCCESS => {
             if !global.json {

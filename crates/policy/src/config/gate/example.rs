@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use glovebox_gate::{CommandCheck, CommandOutcome, Gate, History, RunCommand, Subject, judge};
+use glovebox_gate::{
+    CommandCheck, CommandOutcome, Gate, History, NoContents, RunCommand, Subject, judge,
+};
 use glovebox_model::{
     Correlation, Effect, EffectCount, FailureCode, Mode, Result, SpaceId, Status, Tier,
 };
@@ -150,7 +152,9 @@ impl Example {
             exit_code: Some(self.exit_code),
             duration_ms: Some(0),
             stdout: self.output.as_bytes(),
+            stdout_here: count(self.output.len()),
             stdout_bytes: count(self.output.len()),
+            stderr_bytes: 0,
             effects: &self.effects,
             effect_count: EffectCount {
                 total: count(self.effects.len()),
@@ -168,6 +172,7 @@ impl Example {
                 previous: self.previous.as_ref(),
                 ..History::default()
             },
+            contents: &NoContents,
         };
         let results = judge(
             std::slice::from_ref(gate),

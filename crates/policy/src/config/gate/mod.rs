@@ -126,7 +126,7 @@ fn read_gate(
     whose: Whose<'_>,
 ) -> Result<ScopedGate> {
     let (mut name, mut because, mut recovery) = (None, None, None);
-    let (mut block, mut required) = (true, Confidence::NONE);
+    let (mut block, mut required) = (true, None);
     let mut checks: Option<Vec<Check>> = None;
     let mut scope = Scope::of(whose);
     let mut examples: Vec<Example> = Vec::new();
@@ -137,7 +137,7 @@ fn read_gate(
             "check" => checks = Some(read_checks(document, key, node)?),
             "block" => block = read_bool(document, key, node)?,
             "recovery" => recovery = Some(read_word(document, key, node)?),
-            "required_confidence" => required = read_confidence(document, key, node)?,
+            "required_confidence" => required = Some(read_confidence(document, key, node)?),
             "example" => examples = read_examples(document, key, node)?,
             _ => {
                 if !scope.read(document, key, node, whose)? {
@@ -155,7 +155,10 @@ fn read_gate(
     let some = "for example `check = [\"exit\", { max_size = { changed_files = 50 } }]`";
     let checks = checks.ok_or_else(|| missing("check", some))?;
     let gate = Gate::new(&name, checks).ok_or_else(|| missing("check", some))?;
-    let mut gate = gate.blocking(block).requiring(required);
+    let mut gate = gate.blocking(block);
+    if let Some(required) = required {
+        gate = gate.requiring(required);
+    }
     if let Some(because) = because {
         gate = gate.because(&because);
     }
