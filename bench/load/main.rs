@@ -5,6 +5,16 @@
 //! sandboxes at one instant and counts them in /proc; `listing` fills the store and measures how
 //! long a page of one task takes; `tools` compares a tool's call with the engine's own.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a tool for the bench: it prints, gives up, and speaks to the server that it started"
+)]
+
 mod at_once;
 mod client;
 mod execs;
@@ -18,7 +28,10 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(about, version)]
+#[command(
+    about = "A bounded load on a Glovebox server over loopback, with its own server",
+    version
+)]
 struct Args {
     /// The binary to measure.
     #[arg(long, default_value = "target/release/glovebox", global = true)]

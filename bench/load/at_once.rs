@@ -13,7 +13,7 @@ use crate::{Args, Fallible};
 /// A number that no other process has as its argument.
 const MARK: &str = "31536001.125";
 
-pub async fn run(args: &Args, sandboxes: usize) -> Fallible {
+pub(crate) async fn run(args: &Args, sandboxes: usize) -> Fallible {
     let most = u32::try_from(sandboxes)?;
     let server = Arc::new(Server::start(args, most, "")?);
     let mut client = Client::connect(&server).await?;

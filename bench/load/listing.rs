@@ -14,7 +14,7 @@ use crate::{Args, Fallible};
 const CLIENTS: usize = 32;
 const LOOKS: usize = 200;
 
-pub async fn run(args: &Args, rows: &[usize]) -> Fallible {
+pub(crate) async fn run(args: &Args, rows: &[usize]) -> Fallible {
     let server = Arc::new(Server::start(args, 4, "")?);
     let mut there = 0;
     let mut table = Vec::new();

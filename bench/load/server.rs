@@ -8,16 +8,16 @@ use tempfile::TempDir;
 
 use crate::{Args, Fallible};
 
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
-    pub address: SocketAddr,
-    pub token: String,
+    pub(crate) address: SocketAddr,
+    pub(crate) token: String,
     /// Removed with this value.
     _state: TempDir,
 }
 
 impl Server {
-    pub fn start(args: &Args, concurrent: u32, config: &str) -> Fallible<Self> {
+    pub(crate) fn start(args: &Args, concurrent: u32, config: &str) -> Fallible<Self> {
         let state = tempfile::Builder::new()
             .prefix("glovebox-load-")
             .tempdir_in(&args.below)?;
@@ -63,12 +63,12 @@ impl Server {
         })
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Of the server process alone, in seconds: user and system.
-    pub fn cpu_seconds(&self) -> f64 {
+    pub(crate) fn cpu_seconds(&self) -> f64 {
         let stat =
             std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
         let fields: Vec<&str> = stat

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Mode {
+pub(crate) enum Mode {
     /// A fresh sandbox for each exec, made when it comes.
     Cold,
     /// A fresh sandbox for each exec, made ahead as long as the pool keeps up.
@@ -16,7 +16,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Cold => "cold",
             Self::Pool => "pool",
@@ -26,7 +26,7 @@ impl Mode {
     }
 
     /// The server's configuration file.
-    pub fn config(self, size: usize) -> String {
+    pub(crate) fn config(self, size: usize) -> String {
         match self {
             Self::Cold => "[pool]\nenabled = false\n".to_owned(),
             // As it is without a word.
@@ -36,7 +36,7 @@ impl Mode {
     }
 
     /// What a client asks for.
-    pub fn request(self, agent: usize) -> Value {
+    pub(crate) fn request(self, agent: usize) -> Value {
         let exec = json!({"kind": "argv", "command": "/bin/true"});
         match self {
             Self::Cold | Self::Pool => json!({"exec": exec}),

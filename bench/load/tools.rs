@@ -21,7 +21,7 @@ use crate::{Args, Fallible};
 const PROJECT: &str = "bench";
 const WARM_UP: usize = 10;
 
-pub fn run(args: &Args, calls: usize) -> Fallible {
+pub(crate) fn run(args: &Args, calls: usize) -> Fallible {
     let below = tempfile::tempdir_in(&args.below)?;
     let (direct, mcp) = (below.path().join("direct"), below.path().join("mcp"));
     // Before the first thread.

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use crate::Fallible;
 use crate::server::Server;
 
-pub struct Client {
+pub(crate) struct Client {
     sender: SendRequest<Full<Bytes>>,
     host: String,
     token: String,
@@ -19,7 +19,7 @@ pub struct Client {
 
 impl Client {
     #[expect(clippy::disallowed_methods, reason = "the server that it started")]
-    pub async fn connect(server: &Server) -> Fallible<Self> {
+    pub(crate) async fn connect(server: &Server) -> Fallible<Self> {
         let stream = TcpStream::connect(server.address).await?;
         stream.set_nodelay(true)?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await?;
@@ -31,7 +31,7 @@ impl Client {
         })
     }
 
-    pub async fn send(
+    pub(crate) async fn send(
         &mut self,
         method: Method,
         path: &str,
@@ -56,7 +56,7 @@ impl Client {
     }
 
     /// Changes the limits of the server.
-    pub async fn settings(&mut self, settings: &Value) -> Fallible {
+    pub(crate) async fn settings(&mut self, settings: &Value) -> Fallible {
         let (status, body) = self
             .send(Method::PATCH, "/v1/settings", Some(settings))
             .await?;

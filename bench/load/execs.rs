@@ -16,20 +16,20 @@ use crate::{Args, Fallible};
 /// How long a pool may take to fill.
 const FILLING: Duration = Duration::from_secs(30);
 
-pub struct Load {
-    pub mode: Mode,
-    pub clients: Vec<usize>,
+pub(crate) struct Load {
+    pub(crate) mode: Mode,
+    pub(crate) clients: Vec<usize>,
     /// For each number of clients.
-    pub requests: usize,
+    pub(crate) requests: usize,
     /// Execs that run at once.
-    pub concurrent: u32,
+    pub(crate) concurrent: u32,
     /// Agents with a sandbox each.
-    pub agents: usize,
+    pub(crate) agents: usize,
     /// Sandboxes in the pool, and execs of one burst.
-    pub burst: usize,
+    pub(crate) burst: usize,
 }
 
-pub async fn run(args: &Args, load: &Load) -> Fallible {
+pub(crate) async fn run(args: &Args, load: &Load) -> Fallible {
     let config = load.mode.config(load.burst);
     let server = Server::start(args, load.concurrent.max(1), &config)?;
     let server = Arc::new(server);
