@@ -2,6 +2,8 @@
 //! request with the same key gets a conflict, and one that came while the first is still at work is
 //! told to come back.
 
+use std::pin::Pin;
+
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -66,15 +68,22 @@ pub(crate) fn request_key(caller: &Caller, mutation: &Mutation) -> Option<Reques
 
 /// Does the work, unless it was done. It goes on when the client goes away: a key that is begun is
 /// also finished.
-pub(crate) async fn once<F>(
+pub(crate) async fn once(
     app: &App,
     caller: &Caller,
     mutation: &Mutation,
-    work: F,
-) -> Answer<Response>
-where
-    F: Future<Output = Answer<Outcome>> + Send + 'static,
-{
+    work: impl Future<Output = Answer<Outcome>> + Send + 'static,
+) -> Answer<Response> {
+    once_erased(app, caller, mutation, Box::pin(work)).await
+}
+
+/// Of any type, so that it is compiled once and not for each kind of work.
+async fn once_erased(
+    app: &App,
+    caller: &Caller,
+    mutation: &Mutation,
+    work: Pin<Box<dyn Future<Output = Answer<Outcome>> + Send>>,
+) -> Answer<Response> {
     let Some(key) = request_key(caller, mutation) else {
         return work.await.map(IntoResponse::into_response);
     };

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::read::{Limit, whole};
 use super::room::Taken;
 use super::schema::{self, Wrong};
-use crate::app::App;
+use crate::app::{App, on_a_thread};
 use crate::document;
 use crate::failure::{Answer, Failure};
 
@@ -71,9 +71,7 @@ impl<T: Sent + Send + 'static> FromRequest<App> for Json<T> {
         // A large one would hold up everybody else on this thread.
         let value = match bytes.len() > AT_ONCE {
             false => parse(&bytes)?,
-            true => tokio::task::spawn_blocking(move || parse(&bytes))
-                .await
-                .map_err(|_| Failure::internal())??,
+            true => on_a_thread("parse", move || parse(&bytes)).await??,
         };
         Ok(Self { value, mutation })
     }
