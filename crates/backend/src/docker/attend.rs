@@ -22,6 +22,11 @@ const START: Duration = Duration::from_secs(1);
 /// How soon a reader that had no room is asked again.
 const ROOM: Duration = Duration::from_millis(2);
 const LOOK: Duration = Duration::from_millis(25);
+/// How soon an account is read again while processes come and go or memory grows: what a program was
+/// refused, and what it was ended for, is written there alone and is gone with it.
+const GLANCE: Duration = Duration::from_millis(3);
+/// The same before the container has an account: a short program is half over at the next look.
+const FIND: Duration = Duration::from_millis(10);
 /// From TERM to KILL when the time is up.
 const GRACE: Duration = Duration::from_secs(1);
 /// From TERM to KILL when somebody canceled: a program may want to tidy up.
@@ -135,6 +140,8 @@ pub(super) fn attend(asked: Attend<'_>) -> Result<Attended> {
         spawned: now,
         started: standing.then_some(now),
         look: now + LOOK,
+        counted: now,
+        count: now,
         stopping: None,
         standing,
         asking: None,
@@ -170,6 +177,9 @@ struct Turns<'run> {
     spawned: Instant,
     started: Option<Instant>,
     look: Instant,
+    /// When the account was read, and when it is next.
+    counted: Instant,
+    count: Instant,
     stopping: Option<Stopping>,
     standing: bool,
     /// TERM on its way.
@@ -189,6 +199,10 @@ impl Turns<'_> {
         }
         if ready.inlet {
             self.inlet.write();
+        }
+        // A program that says what it was refused may be gone when its words are written down.
+        if ready.outlets.contains(&true) && self.counted.elapsed() >= GLANCE {
+            self.count();
         }
         for (outlet, ready) in self.outlets.iter_mut().zip(ready.outlets) {
             if ready && outlet.take(chunk, sink) {
@@ -233,7 +247,7 @@ impl Turns<'_> {
             }
         }
         let now = Instant::now();
-        let mut alarm = self.alarm().min(self.look);
+        let mut alarm = self.alarm().min(self.look).min(self.count);
         if !open {
             alarm = alarm.min(now + ROOM);
         }
@@ -272,6 +286,9 @@ impl Turns<'_> {
             Some(_) if due => self.end(),
             _ => {}
         }
+        if now >= self.count {
+            self.count();
+        }
         if now >= self.look {
             if let (Some(limit), None) = (self.passed(), self.stopping) {
                 self.stop(Reason::Limit(limit), Duration::ZERO);
@@ -282,7 +299,8 @@ impl Turns<'_> {
         }
     }
 
-    fn passed(&mut self) -> Option<LimitKind> {
+    /// Reads the account.
+    fn count(&mut self) {
         if self.account.is_none() {
             self.account = self.parents.find(self.id);
             if self.account.is_some() {
@@ -290,19 +308,30 @@ impl Turns<'_> {
             }
         }
         let sum = self.account.as_ref().and_then(Account::sum);
+        self.counted = Instant::now();
         self.gone = match (&self.account, &sum) {
-            (Some(_), None) => self.gone.or_else(|| Some(Instant::now())),
+            (Some(_), None) => self.gone.or(Some(self.counted)),
             _ => None,
         };
         if self.gone.is_some_and(|since| since.elapsed() > LAG) {
             self.running.kill();
         }
+        let pause = match &sum {
+            Some(sum) if sum.pids != self.last.pids => GLANCE,
+            Some(sum) if sum.max_memory > self.last.max_memory => GLANCE,
+            None if self.account.is_none() && !self.standing => FIND,
+            _ => LOOK,
+        };
+        self.count = self.counted + pause;
         if let Some(sum) = sum {
             self.last.rise(sum);
-            let cpu_ms = sum.cpu_us.saturating_sub(self.base.cpu_us) / 1000;
-            if cpu_ms > self.profile.limits.cpu_ms.get() {
-                return Some(LimitKind::Cpu);
-            }
+        }
+    }
+
+    fn passed(&mut self) -> Option<LimitKind> {
+        let cpu_ms = self.last.cpu_us.saturating_sub(self.base.cpu_us) / 1000;
+        if cpu_ms > self.profile.limits.cpu_ms.get() {
+            return Some(LimitKind::Cpu);
         }
         let account = self.account.as_ref();
         let processes = || account.map(Account::processes).unwrap_or_default();
