@@ -30,6 +30,7 @@ use crate::masks::Known;
 use crate::network::InUse;
 use crate::outside::Outside;
 use crate::path::{self, Draft, Plan};
+use crate::patience::Wait;
 use crate::pool::{Shape, Warm};
 use crate::prepare::Supply;
 use crate::private_key::private_key;
@@ -211,10 +212,11 @@ impl Engine {
         if let Some((store, _)) = self.store.get() {
             return Ok(store);
         }
+        let patience = Wait::Store.within(glovebox_store::PATIENCE);
         let store = match &self.database {
-            None if self.serves => Store::open_to_serve(&self.state)?,
-            None => Store::open(&self.state)?,
-            Some(address) => Store::connect(&self.state, address)?,
+            None if self.serves => Store::open_to_serve(&self.state, patience)?,
+            None => Store::open_with_patience(&self.state, patience)?,
+            Some(address) => Store::connect_with_patience(&self.state, address, patience)?,
         };
         store.mask_with(self.known_secrets.clone());
         let recovered = self.recover(&store)?;

@@ -20,6 +20,7 @@ mod masks;
 mod network;
 mod outside;
 mod path;
+mod patience;
 mod pool;
 mod prepare;
 mod private_key;
@@ -51,6 +52,7 @@ pub use kept::{Next, Pruned, Recreated, SandboxExplanation, SandboxRequest, Sele
 pub use loan::Loan;
 pub use masks::LogMask;
 pub use outside::Outside;
+pub use patience::Wait;
 pub use pool::{PoolStats, ShelfStats};
 pub use pull::{ImageReference, PullProgress, RegistryTransport, pull};
 pub use recovery::Recovered;

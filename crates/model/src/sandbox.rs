@@ -173,7 +173,8 @@ pub struct SandboxSettings {
     /// One that was used within this time is kept when its configuration changed, and not built
     /// anew.
     pub hot_window: Millis,
-    /// How long an exec waits for its turn in a kept one.
+    /// How long an exec waits for its turn in a kept one; whoever removes it waits as long, within
+    /// bounds.
     pub acquire_timeout: Millis,
 }
 

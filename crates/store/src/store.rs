@@ -52,8 +52,8 @@ impl Store {
     }
 
     /// As [`Store::open`], for a process that stays and writes all day long.
-    pub fn open_to_serve(state: &StateDir) -> Result<Self> {
-        Self::open_file(state, PATIENCE, Writing::Much)
+    pub fn open_to_serve(state: &StateDir, patience: Duration) -> Result<Self> {
+        Self::open_file(state, patience, Writing::Much)
     }
 
     /// As [`Store::open`], with another bound on every wait for other processes.

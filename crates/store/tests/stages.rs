@@ -334,7 +334,7 @@ fn threads_share_commits_and_one_failing_job_fails_alone(it: Fixture) {
 #[test]
 fn who_writes_all_day_keeps_a_longer_log_and_leaves_none() {
     let it = common::fixture();
-    let server = glovebox_store::Store::open_to_serve(&it.state).unwrap();
+    let server = glovebox_store::Store::open_to_serve(&it.state, glovebox_store::PATIENCE).unwrap();
     let log = it.state.database().with_extension("db-wal");
     let pages = || std::fs::metadata(&log).unwrap().len() / 4096;
     let mut execs = Vec::new();

@@ -4,9 +4,9 @@ use std::io::Write;
 use std::net::ToSocketAddrs;
 use std::time::Duration;
 
-use glovebox_engine::{Dispatcher, Drained, HouseRules, Spawner, host_facts};
+use glovebox_engine::{Dispatcher, Drained, HouseRules, Spawner, Wait, host_facts};
 use glovebox_model::{Code, Error, Result, Stage};
-use glovebox_serve::{Listening, Options, Stop, TlsFiles, TokenKey, bootstrap};
+use glovebox_serve::{Listening, Options, Stop, Times, TlsFiles, TokenKey, bootstrap};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use super::log;
@@ -83,6 +83,12 @@ fn options(args: &ServeArgs, usual: Options) -> Options {
         allow_hosts: args.allow_host.clone(),
         connections: usize::try_from(args.max_connections).unwrap_or(Options::CONNECTIONS),
         patience: Duration::from_millis(args.drain.get()),
+        times: Times {
+            head: Wait::Request.within(usual.times.head),
+            body_pause: Wait::Request.within(usual.times.body_pause),
+            recheck: Wait::Token.within(usual.times.recheck),
+            ..usual.times
+        },
         ..usual
     }
 }
@@ -141,7 +147,8 @@ fn check_variables(names: impl Iterator<Item = String>) -> Result<()> {
 
 #[cfg(debug_assertions)]
 fn is_for_tests(name: &str) -> bool {
-    name.starts_with("GLOVEBOX_PAUSE") || name.starts_with("GLOVEBOX_MUTATION")
+    ["GLOVEBOX_PAUSE_AT", "GLOVEBOX_PATIENCE"].contains(&name)
+        || name.starts_with("GLOVEBOX_MUTATION")
 }
 
 #[cfg(not(debug_assertions))]

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::live::Stop;
 use super::{Dispatcher, locked};
+use crate::patience::Wait;
 use glovebox_store::NOBODY;
 
 /// How long a program that was asked to stop gets. Less than a backend waits by itself: who was
@@ -63,7 +64,7 @@ impl Dispatcher {
             live.stop(Stop::Shutdown);
         }
         let asked = self.running();
-        let stopped = asked.saturating_sub(self.wait_until(GRACE, hurry));
+        let stopped = asked.saturating_sub(self.wait_until(Wait::Grace.within(GRACE), hurry));
         for live in locked(&self.live).values() {
             live.cancel();
         }

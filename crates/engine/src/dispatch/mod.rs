@@ -38,6 +38,7 @@ use tokio::sync::watch;
 use crate::effects::Rehearsed;
 use crate::engine::{self, Engine};
 use crate::loan::{Lent, Loan};
+use crate::patience::Wait;
 use crate::pool::Pool;
 use crate::recovery::Recovered;
 use crate::secrets::{KeySource, Secrets};
@@ -65,6 +66,10 @@ pub use glovebox_cage::Spawner;
 
 /// How long another server waits for a sign of life before it takes over.
 pub const LEASE: Duration = Duration::from_secs(15);
+
+fn lease() -> Duration {
+    Wait::Lease.within(LEASE)
+}
 
 /// How a server's engine is set up.
 #[derive(Debug)]
@@ -170,7 +175,7 @@ impl Dispatcher {
         })?
         .serving(loan.as_ref().map(|it| it.directory.as_path()), only_own)?;
         let store = engine.store()?;
-        store.enlist(engine.owner().id(), LEASE)?;
+        store.enlist(engine.owner().id(), lease())?;
         // Also shows, before anybody is let in, that the ledger can be written.
         let mut about = serde_json::json!({ "version": env!("CARGO_PKG_VERSION") });
         if let Some(lent) = engine.lent() {

@@ -16,10 +16,11 @@ use super::live::Stop;
 use super::perform::Start;
 use super::seal::Kept;
 use super::submit::Candidate;
-use super::{Dispatcher, LEASE, locked};
+use super::{Dispatcher, lease, locked};
 use crate::approvals::{nobody, outdated};
 use crate::engine::{Planned, Wanted};
 use crate::path::Draft;
+use crate::patience::Wait;
 use crate::webhooks;
 
 const ROUND: Duration = Duration::from_secs(1);
@@ -96,7 +97,7 @@ fn care(weak: &Weak<Dispatcher>) {
         let Some(dispatcher) = weak.upgrade() else {
             return;
         };
-        dispatcher.watchman.rest(CARE);
+        dispatcher.watchman.rest(Wait::Care.within(CARE));
         if dispatcher.watchman.is_gone() || dispatcher.is_closed() {
             return;
         }
@@ -139,13 +140,13 @@ fn renewals(weak: &Weak<Dispatcher>) {
         let asked = Instant::now();
         let kept = dispatcher
             .store()
-            .and_then(|store| store.renew(dispatcher.owner(), LEASE));
+            .and_then(|store| store.renew(dispatcher.owner(), lease()));
         match kept {
             Ok(true) => *locked(&dispatcher.watchman.renewed) = Some(asked),
             Ok(false) => dispatcher.fence("another server has taken over"),
             Err(error) => tracing::warn!(%error, "the lease could not be renewed"),
         }
-        dispatcher.watchman.rest(LEASE / 5);
+        dispatcher.watchman.rest(lease() / 5);
         if dispatcher.watchman.is_gone() || dispatcher.is_fenced() {
             return;
         }
@@ -156,7 +157,7 @@ fn renewals(weak: &Weak<Dispatcher>) {
 fn look_at_the_clock(weak: &Weak<Dispatcher>) {
     while let Some(dispatcher) = weak.upgrade() {
         let renewed = *locked(&dispatcher.watchman.renewed);
-        if renewed.is_some_and(|at| at.elapsed() > LEASE / 3 * 2) {
+        if renewed.is_some_and(|at| at.elapsed() > lease() / 3 * 2) {
             dispatcher.fence("the lease could not be renewed in time");
         }
         dispatcher.watchman.rest(ROUND / 4);

@@ -66,7 +66,7 @@ pub struct Pruned {
 
 /// How many rows are looked at together.
 const PAGE: usize = 1000;
-/// Whoever removes or makes anew waits so long for the exec in it.
+/// Whoever removes or makes anew waits no longer for the exec in it, and no longer than an exec would.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The last exec has ended; its turn may still be given back.
 const LAST_TURN: Duration = Duration::from_secs(1);
@@ -174,9 +174,14 @@ impl Engine {
         }
     }
 
+    fn patience(&self) -> Duration {
+        let of_execs = self.config().sandbox_settings().acquire_timeout;
+        of_execs.duration().clamp(LAST_TURN, PATIENCE)
+    }
+
     /// Ends it with everything that only it had. Its workspace stays.
     pub fn remove_sandbox(&self, space: &SpaceId, name: &str, reason: &str) -> Result<Sandbox> {
-        let removed = self.remove_if((space, name), reason, PATIENCE, &|_| true)?;
+        let removed = self.remove_if((space, name), reason, self.patience(), &|_| true)?;
         removed.ok_or_else(|| Error::new(Code::Internal, Stage::Admit, "it was not removed"))
     }
 
@@ -238,7 +243,7 @@ impl Engine {
         let row = self.own(&row.space_id, &row.name)?;
         let mut turn = self
             .slots()
-            .take(&row.sandbox_id, None, PATIENCE, &|| true)
+            .take(&row.sandbox_id, None, self.patience(), &|| true)
             .map_err(|error| in_use(&row, error))?;
         self.replace(&mut turn, wanted, "recreated")?;
         drop(turn);

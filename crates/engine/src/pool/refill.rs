@@ -9,8 +9,11 @@ use super::{Shape, Shared, State};
 
 /// One waits for the kernel while another works.
 const BUILDERS: usize = 2;
-/// How often shelves are looked over when nothing happens.
-const ROUND: Duration = Duration::from_secs(5);
+/// How often shelves are looked over when nothing happens; tests of this crate wait for it.
+const ROUND: Duration = match cfg!(test) {
+    true => Duration::from_millis(100),
+    false => Duration::from_secs(5),
+};
 
 pub(super) fn set_out(shared: &Arc<Shared>) -> std::io::Result<Vec<JoinHandle<()>>> {
     (0..BUILDERS)
