@@ -30,7 +30,7 @@ python_ready() {
 server_up() {
     local binary=$1 deadline
     shift
-    state=$scratch/state
+    state=${memory:-$scratch}/state
     log=$scratch/server.log
     (umask 077 && cat >"$scratch/config.toml") <<'TOML'
 [settings]

@@ -16,6 +16,14 @@ _EXPECTED = {
 }
 
 
+def _goes_on(query: dict[str, Any]) -> bool:
+    """Whether a watch is asked to go on; what says so may be a number, its text, or a list of one."""
+    seconds = query.get("seconds", 0)
+    if isinstance(seconds, list) and len(seconds) == 1:
+        (seconds,) = seconds
+    return seconds is None or re.fullmatch("[0-9]{1,5}", str(seconds)) is not None
+
+
 @schemathesis.hook
 def before_call(context: Any, case: Any, kwargs: Any) -> None:
     """Gives most requests an idempotency key of their own. Few different keys are generated, and
@@ -26,8 +34,7 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
     del context, kwargs
     number = next(_numbers)
     if case.method == "GET" and case.path.endswith("/watch"):
-        seconds = (case.query or {}).get("seconds")
-        if seconds is None or isinstance(seconds, int) and 0 <= seconds <= 86400:
+        if _goes_on(case.query or {}):
             case.query = {**(case.query or {}), "seconds": 0}
     if case.method == "PUT" and case.path.endswith("/files/{path}"):
         for name, form in _EXPECTED.items():
