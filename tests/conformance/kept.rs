@@ -1,6 +1,7 @@
 //! The second table: sandboxes that outlive an exec. They stand with a server, so the cases of a
 //! column share one.
 
+use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A kept sandbox of one case's own.
 struct Kept<'server> {
     trial: &'server Trial,
-    server: std::net::SocketAddr,
+    server: SocketAddr,
     column: Column,
     agent: String,
     name: String,
@@ -39,10 +40,10 @@ impl Said {
 }
 
 impl<'server> Kept<'server> {
-    fn new(trial: &'server Trial, server: &Server, column: Column, agent: &str) -> Self {
+    fn new(trial: &'server Trial, server: SocketAddr, column: Column, agent: &str) -> Self {
         let mut kept = Self {
             trial,
-            server: server.address,
+            server,
             column,
             agent: agent.to_owned(),
             name: String::new(),
@@ -87,6 +88,9 @@ impl<'server> Kept<'server> {
             agent,
             "--project",
             agent,
+            // What is taken too much of is taken sooner.
+            "--memory",
+            "256M",
         ];
         self.cli(words.into_iter().chain(column))
     }
@@ -305,7 +309,7 @@ fn time_out(kept: &Kept<'_>) {
 }
 
 fn memory(kept: &Kept<'_>) {
-    let said = kept.python("x = bytearray(3 << 30); print(len(x))");
+    let said = kept.python("x = bytearray(600 << 20); print(len(x))");
     assert_eq!(said.json["limit_hit"], "memory", "{}", said.json);
     assert_eq!(said.json["status"], "killed", "{}", said.json);
     let after = kept.sh("echo alive").ok();
@@ -421,20 +425,23 @@ fn fill(column: Column) {
     }
     let trial = Trial::new(Caller::Root).expect("root");
     let server = serve(&trial);
-    let mut broken = Vec::new();
-    println!("{:<60} {column}", "a sandbox that is kept");
-    for (number, (name, check)) in CASES.iter().enumerate() {
+    let address = server.address;
+    let outcomes = crate::table::share(CASES.len(), |number| {
         let since = std::time::Instant::now();
         let tried = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            check(&Kept::new(
-                &trial,
-                &server,
-                column,
-                &format!("agent-{number}-{column:?}"),
-            ));
+            let agent = format!("agent-{number}-{column:?}");
+            let kept = Kept::new(&trial, address, column, &agent);
+            CASES[number].1(&kept);
+            // Its row removed it already, or it goes now.
+            kept.cli(["sandbox", "rm", &kept.name]);
         }));
+        (since.elapsed(), tried)
+    });
+    let mut broken = Vec::new();
+    println!("{:<60} {column}", "a sandbox that is kept");
+    for ((name, _), (took, tried)) in CASES.iter().zip(outcomes) {
         match tried {
-            Ok(()) => println!("{name:<60} yes  {:>6} ms", since.elapsed().as_millis()),
+            Ok(()) => println!("{name:<60} yes  {:>6} ms", took.as_millis()),
             Err(panic) => {
                 println!("{name:<60} NO");
                 broken.push(format!("{name}: {}", crate::table::said(&*panic)));
@@ -473,7 +480,14 @@ fn two_houses_on_one_engine_keep_their_sandboxes_apart() {
     }
     let trials = [(); 2].map(|()| Trial::new(Caller::Root).expect("root"));
     let servers = [&trials[0], &trials[1]].map(serve);
-    let kept = [0, 1].map(|it| Kept::new(&trials[it], &servers[it], Column::Runc, "agent-of-both"));
+    let kept = [0, 1].map(|it| {
+        Kept::new(
+            &trials[it],
+            servers[it].address,
+            Column::Runc,
+            "agent-of-both",
+        )
+    });
     for (number, kept) in kept.iter().enumerate() {
         kept.sh(&format!("echo {number} > /tmp/whose")).ok();
     }

@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::{Column, processes_with, wait_until};
 
-use crate::table::{Case, Ground};
+use crate::table::{Case, Ground, is_full};
 
 pub const CASES: &[Case] = &[
     Case::new(
@@ -20,7 +20,10 @@ pub const CASES: &[Case] = &[
         killed_caller,
     ),
     Case::new("memory beyond its limit ends it and is named", memory),
-    Case::new("memory files count as memory and have an end", memory_files),
+    Case::new(
+        "memory files count as memory, and they and open files have an end",
+        memory_files,
+    ),
     Case::but(
         "processes beyond the limit are not made, and that is named",
         &[(
@@ -39,7 +42,6 @@ pub const CASES: &[Case] = &[
     Case::new("so they do while others free as much", disk_of_others),
     Case::new("files without a name are among them", disk_without_names),
     Case::new("processor time beyond its limit ends it", processor_time),
-    Case::new("open files have their limit", open_files),
 ];
 
 /// Two in sessions of their own, one that ignores whatever can be ignored.
@@ -82,7 +84,7 @@ fn assert_dead(ground: &Ground) {
 
 fn time_out(ground: &Ground) {
     // One that could not even begin in its time gets more.
-    for limit in [1500, 30_000] {
+    for limit in [1500, 6000, 30_000] {
         let timeout = format!("{limit}ms");
         let outcome = ground.python(STUBBORN).with(["--timeout", &timeout]).json();
         outcome.expect("timed_out", 124, Some("wall"));
@@ -107,7 +109,11 @@ fn cancel(ground: &Ground) {
             .count()
     };
     assert!(wait_until(PATIENCE, || begun() == 3), "it did not begin");
-    kill_process(Pid::from_child(&child), Signal::INT).expect("a signal");
+    // Asked twice it does not wait for a program that may want to tidy up. Two of a kind may be one.
+    let asked = [Signal::INT, Signal::TERM];
+    for signal in asked.into_iter().take(if is_full() { 1 } else { 2 }) {
+        kill_process(Pid::from_child(&child), signal).expect("a signal");
+    }
     let since = Instant::now();
     let output = child.wait_with_output().expect("hear glovebox");
     assert_dead(ground);
@@ -165,24 +171,39 @@ for place in ('/tmp', '/dev/shm'):
             for _ in range(400): file.write(bytes(1 << 20))
             print('no end of', place)
         except OSError as error: print(error.strerror)
-    os.unlink(place + '/fill')";
-    let outcome = ground.python(fill).with(["--memory", "256M"]).json();
+    os.unlink(place + '/fill')
+number = 0
+try:
+    while True: os.dup(0); number += 1
+except OSError as error: print(error.strerror, number < 100)";
+    let limits = ["--memory", "256M", "--open-files", "100"];
+    let outcome = ground.python(fill).with(limits).json();
     outcome.expect("succeeded", 0, outcome.limit_hit());
     assert_eq!(
         outcome.text("stdout"),
-        "No space left on device\nNo space left on device\n"
+        "No space left on device\nNo space left on device\nToo many open files True\n"
     );
 }
 
-const FORK: &str = "import os, time
+/// The account of a container is read every few milliseconds and gone with it, so it stays a while.
+const FORK: &str = "import os, sys, time
 for number in range(1000):
     try: child = os.fork()
     except OSError as error:
         print(number, error.strerror, flush=True); break
-    if child == 0: time.sleep(60); os._exit(0)";
+    if child == 0: time.sleep(60); os._exit(0)
+time.sleep(float(sys.argv[1]))";
 
 fn processes(ground: &Ground) {
-    let outcome = ground.python(FORK).with(["--pids", "40"]).json();
+    // On a loaded machine nobody may have looked in its time; it gets more.
+    let run = |stay: &str| {
+        let run = ground.run(["/usr/bin/python3", "-c", FORK, stay]);
+        run.with(["--pids", "40"]).json()
+    };
+    let mut outcome = run("0.2");
+    if ground.column.is_docker() && outcome.limit_hit().is_none() {
+        outcome = run("15");
+    }
     outcome.expect("succeeded", 0, Some("pids"));
     let said = outcome.text("stdout");
     let made: u32 = said
@@ -223,7 +244,7 @@ while True:
     except OSError: pass";
     let outcome = ground
         .python(bomb)
-        .with(["--pids", "200", "--timeout", "3s"])
+        .with(["--pids", "200", "--timeout", "1s"])
         .json();
     // gVisor itself may not survive the limit that it shares with the program.
     let ends: &[&str] = match ground.column {
@@ -318,19 +339,4 @@ fn processor_time(ground: &Ground) {
     outcome.expect("killed", 137, Some("cpu"));
     let used = outcome.record["usage"]["cpu_ms"].as_u64().expect("a time");
     assert!((900..10_000).contains(&used), "{used} ms");
-}
-
-fn open_files(ground: &Ground) {
-    let open = "import os
-number = 0
-try:
-    while True: os.dup(0); number += 1
-except OSError as error: print(error.strerror, number < 100)";
-    let outcome = ground.python(open).with(["--open-files", "100"]).json();
-    assert_eq!(
-        outcome.text("stdout"),
-        "Too many open files True\n",
-        "{}",
-        outcome.record
-    );
 }

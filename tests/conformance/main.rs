@@ -11,21 +11,27 @@ mod table;
 use support::Column;
 use table::Case;
 
-fn cases() -> Vec<Case> {
-    [program::CASES, files::CASES, limits::CASES, record::CASES].concat()
+/// Those that wait for a clock come first, so that the others run beside them.
+fn cases(column: Column) -> Vec<Case> {
+    let program = match column {
+        // Of what an engine does before its runtime is asked, one is enough where it takes longest.
+        Column::Runsc if !table::is_full() => &program::CASES[..1],
+        _ => program::CASES,
+    };
+    [limits::CASES, program, files::CASES, record::CASES].concat()
 }
 
 #[test]
 fn native_does_what_every_backend_does() {
-    table::fill(Column::Native, &cases());
+    table::fill(Column::Native, &cases(Column::Native));
 }
 
 #[test]
 fn containers_of_runc_do_what_every_backend_does() {
-    table::fill(Column::Runc, &cases());
+    table::fill(Column::Runc, &cases(Column::Runc));
 }
 
 #[test]
 fn containers_of_gvisor_do_what_every_backend_does() {
-    table::fill(Column::Runsc, &cases());
+    table::fill(Column::Runsc, &cases(Column::Runsc));
 }

@@ -11,6 +11,11 @@ use support::{Caller, Column, Run, Trial};
 /// Starting a container is mostly waiting, even on two processors.
 const HANDS: usize = 3;
 
+/// Every row in every column, and every loop to its end, is asked for: `GLOVEBOX_TEST_FULL=1`.
+pub fn is_full() -> bool {
+    std::env::var_os("GLOVEBOX_TEST_FULL").is_some_and(|it| it == "1")
+}
+
 /// A state directory and a workspace of one case's own, in one column.
 pub struct Ground {
     pub trial: Trial,
@@ -79,27 +84,11 @@ pub fn fill(column: Column, cases: &[Case]) {
         return;
     }
     let since = Instant::now();
-    let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..HANDS {
-            scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(case) = cases.get(number) else {
-                        return;
-                    };
-                    let outcome = (number, tried(column, case));
-                    outcomes.lock().expect("the table").push(outcome);
-                }
-            });
-        }
-    });
-    let mut outcomes = outcomes.into_inner().expect("the table");
-    outcomes.sort_by_key(|(number, _)| *number);
+    let outcomes = share(cases.len(), |number| tried(column, &cases[number]));
     let mut broken = Vec::new();
     println!("{:<68} {column}", "what holds");
-    for (number, outcome) in &outcomes {
-        let name = cases[*number].name;
+    for (case, outcome) in cases.iter().zip(&outcomes) {
+        let name = case.name;
         match outcome {
             Outcome::Holds(took) => println!("{name:<68} yes  {:>6} ms", took.as_millis()),
             Outcome::Lacks(reason) => println!("{name:<68} -    {reason}"),
@@ -111,6 +100,28 @@ pub fn fill(column: Column, cases: &[Case]) {
     }
     println!("{} cases in {:?}", outcomes.len(), since.elapsed());
     assert!(broken.is_empty(), "{column}:\n{}", broken.join("\n"));
+}
+
+/// Each of so many, a few at a time; what came of them in their order.
+pub fn share<T: Send>(count: usize, each: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..HANDS {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= count {
+                        return;
+                    }
+                    let outcome = (number, each(number));
+                    done.lock().expect("the table").push(outcome);
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().expect("the table");
+    done.sort_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
 fn tried(column: Column, case: &Case) -> Outcome {

@@ -96,7 +96,7 @@ fn no_exec_sees_anything_of_another() {
     let (since, done) = (Instant::now(), AtomicUsize::new(0));
     let is_enough = |number: usize| match asked() {
         Some(asked) => number >= asked,
-        None => number >= 200 || (number >= LEAST && since.elapsed() > LONG),
+        None => number >= 90 || (number >= LEAST && since.elapsed() > LONG),
     };
     std::thread::scope(|threads| {
         for _ in 0..HANDS {

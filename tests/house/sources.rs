@@ -100,7 +100,12 @@ fn switches_for_tests_exist_in_debug_builds_only() {
     for path in sources() {
         let text = read(&path);
         let text = without_tests(&text);
-        for switch in ["GLOVEBOX_MUTATION", "GLOVEBOX_PAUSE_AT", "GLOVEBOX_KILL_AT"] {
+        for switch in [
+            "GLOVEBOX_MUTATION",
+            "GLOVEBOX_PATIENCE",
+            "GLOVEBOX_PAUSE_AT",
+            "GLOVEBOX_KILL_AT",
+        ] {
             for (at, _) in text.match_indices(&format!("\"{switch}")) {
                 let before = &text[..at];
                 let starts = ["\nfn ", "\npub(super) fn ", "\npub(crate) fn "];

@@ -69,7 +69,7 @@ fn running(client: &Client) -> usize {
 
 #[test]
 fn one_above_the_cap_waits_and_one_above_the_queue_is_sent_away() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let gate = Gate::new(&trial, "gate");
     let start = serve(&trial, PATIENT);
     let mut server = start.on(&trial);
@@ -145,7 +145,7 @@ fn one_above_the_cap_waits_and_one_above_the_queue_is_sent_away() {
 
 #[test]
 fn a_space_that_floods_keeps_no_other_waiting() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let gate = Gate::in_space(&trial, "a", "gate");
     let server = serve(&trial, PATIENT).on(&trial);
     let operator = server.client();
@@ -172,7 +172,7 @@ fn a_space_that_floods_keeps_no_other_waiting() {
 
 #[test]
 fn limits_that_change_under_load_are_never_exceeded() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let tag = &format!("payload-of-{}", trial.tag());
     let (first, second, third) = (
         Gate::new(&trial, "first"),
@@ -252,7 +252,7 @@ fn limits_that_change_under_load_are_never_exceeded() {
 
 #[test]
 fn a_user_and_a_space_have_limits_of_their_own() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let gate = Gate::new(&trial, "gate");
     let server = serve(&trial, PATIENT).on(&trial);
     let client = server.client();

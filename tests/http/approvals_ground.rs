@@ -28,8 +28,12 @@ pub(crate) struct House {
 
 impl House {
     pub(crate) fn open(config: &str) -> Self {
-        let trial = Trial::new(Caller::Root).unwrap();
-        let start = serve(&trial, config);
+        Self::open_with(config, |start| start)
+    }
+
+    pub(crate) fn open_with(config: &str, change: impl FnOnce(Start) -> Start) -> Self {
+        let trial = Trial::in_memory(Caller::Root).unwrap();
+        let start = change(serve(&trial, config));
         let server = start.on(&trial);
         let token = |role, name| server.token_of(role, "local", name);
         let (agent, ann) = (token("agent", "robot"), token("approver", "ann"));

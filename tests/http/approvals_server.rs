@@ -23,7 +23,7 @@ fn a_probe_asks_nobody() {
 
 #[test]
 fn approvals_that_answer_themselves_are_for_loopback_alone() {
-    let trial = support::Trial::new(support::Caller::Root).unwrap();
+    let trial = support::Trial::in_memory(support::Caller::Root).unwrap();
     let config = trial.home().join("config.toml");
     fs::write(&config, "[approvals]\nmode = \"manual\"\nauto = true\n").unwrap();
     let start = support::Start::default().outside("GLOVEBOX_CONFIG", config.to_str().unwrap());

@@ -230,7 +230,9 @@ fn only_a_good_token_from_a_good_place_opens_it() {
 
 #[test]
 fn a_revoked_token_and_a_closing_server_end_it() {
-    let mut house = House::open(MANUAL);
+    let mut house = House::open_with(MANUAL, |start| {
+        start.patience("token", Duration::from_millis(500))
+    });
     let made = house
         .admin()
         .post("/v1/tokens", &json!({"name": "eve", "role": "approver"}))

@@ -30,7 +30,7 @@ fn verify(client: &Client) -> Value {
 
 #[test]
 fn every_change_is_written_once_and_in_order() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let client = server.client();
     let run = |command: &str, more: Value| {
@@ -140,7 +140,7 @@ fn verify_against(trial: &Trial, checkpoint: &Path) -> (bool, String) {
 }
 
 fn with_history() -> (Trial, Server) {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     for _ in 0..4 {
         let ran = server.exec(&json!({"exec": {"kind": "argv", "command": "true"}}));
@@ -159,7 +159,7 @@ fn end(trial: Trial, server: Server) {
 
 #[test]
 fn the_audit_memory_is_asked_by_tags_and_by_task() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let client = server.client();
     for (command, task) in [("true", "t 1"), ("false", "t 1"), ("true", "t2")] {
@@ -338,7 +338,7 @@ fn assert_silent(what: &str, text: &str, trial: &Trial, red: &Furnished) {
 
 #[test]
 fn no_answer_tells_of_the_host_or_of_another_space() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let (blue, red) = (
         Furnished::new(&server, "blue"),

@@ -63,7 +63,7 @@ fn upload(server: &Server, first_line: &str, kind: &str, chunked: bool, size: us
 
 #[test]
 fn ten_times_too_much_is_refused_without_being_kept() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let bytes = "application/octet-stream";
     // Whatever is set up once is set up before.
@@ -110,7 +110,7 @@ fn ten_times_too_much_is_refused_without_being_kept() {
 
 #[test]
 fn what_is_hardly_json_is_refused_and_hurts_nobody() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let mut server = Start::default().on(&trial);
     let exec = |command: &str| format!(r#"{{"exec":{{"kind":"argv","command":{command}}}}}"#);
     let limit = |number: &str| {
@@ -213,7 +213,7 @@ fn what_is_hardly_json_is_refused_and_hurts_nobody() {
 
 #[test]
 fn a_mistyped_field_is_never_a_weaker_policy() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let base = json!({
         "project_id": "p",
@@ -305,7 +305,7 @@ fn open_objects(document: &Value, schema: &Value, at: &str, found: &mut Vec<Stri
 
 #[test]
 fn nothing_that_may_be_sent_is_open_to_unknown_fields() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let document = server.nobody().get("/openapi.json").json();
     let (mut bodies, mut found) = (0, Vec::new());
@@ -327,7 +327,7 @@ fn nothing_that_may_be_sent_is_open_to_unknown_fields() {
 
 #[test]
 fn a_time_limit_is_one_that_makes_sense() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let ask = |overrides: &Value| {
         server.exec(&json!({

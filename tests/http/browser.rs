@@ -14,7 +14,7 @@ fn assert_refused(what: &str, answer: &Response) {
 
 #[test]
 fn no_route_answers_to_a_foreign_name() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let things = Furnished::new(&server, "local").nowhere();
     let port = server.address.port();
@@ -90,7 +90,7 @@ fn no_route_answers_to_a_foreign_name() {
 
 #[test]
 fn no_route_answers_a_page_of_another_site() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let things = Furnished::new(&server, "local").nowhere();
     let port = server.address.port();
@@ -136,7 +136,7 @@ fn no_route_answers_a_page_of_another_site() {
 
 #[test]
 fn no_answer_lets_another_site_read_it() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let things = Furnished::new(&server, "local");
     let api = Api::of(&server);
@@ -188,7 +188,7 @@ fn no_answer_lets_another_site_read_it() {
 
 #[test]
 fn nothing_is_upgraded() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let things = Furnished::new(&server, "local");
     let api = Api::of(&server);
@@ -222,7 +222,7 @@ fn nothing_is_upgraded() {
 
 #[test]
 fn what_an_exec_left_is_never_a_page_of_ours() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let names = [
         "x.html",

@@ -38,7 +38,7 @@ fn is_spent(client: &Client) {
 
 #[test]
 fn a_budget_holds_for_its_agent_alone_and_over_a_restart() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let mut server = Start::default().on(&trial);
     let operator = server.client();
     operator.set(&json!({

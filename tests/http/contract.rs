@@ -36,7 +36,7 @@ fn names(value: &Value) -> Vec<&str> {
 
 #[test]
 fn each_kind_runs_in_its_shape_and_another_shape_is_refused_and_recorded() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let client = server.client();
     for (body, printed) in [
@@ -112,7 +112,7 @@ fn assert_recorded(client: &Client, answer: &Value) {
 
 #[test]
 fn what_policy_does_not_allow_is_refused_or_capped_as_asked() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let client = server.client();
     let over = with(
@@ -221,7 +221,7 @@ fn what_policy_does_not_allow_is_refused_or_capped_as_asked() {
 
 #[test]
 fn a_program_gets_its_inputs_stdin_directory_and_variables() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let client = server.client();
     const VALUE: &str = "a-value-that-lies-nowhere-73e1";
@@ -334,7 +334,7 @@ fn files_with(directory: &Path, text: &str) -> Vec<String> {
 
 #[test]
 fn output_and_artifacts_are_read_back() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let client = server.client();
     let script = "seq 1 2000; printf 'bad \\377' >&2; cd /workspace/artifacts; mkdir d; \
@@ -421,7 +421,7 @@ fn output_and_artifacts_are_read_back() {
 
 #[test]
 fn lists_are_paged_newest_first_and_filtered() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let client = server.client();
     let ids: Vec<String> = (0..7)
@@ -482,7 +482,7 @@ fn lists_are_paged_newest_first_and_filtered() {
 
 #[test]
 fn system_0_names_lead_to_the_same() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let client = server.client();
     let answer = client.post(

@@ -33,7 +33,9 @@ impl House {
     }
 
     fn start(&self, config: &str) -> Start {
-        serve(&self.trial, config).outside("DOCKER_HOST", self.engine.host())
+        serve(&self.trial, config)
+            .outside("DOCKER_HOST", self.engine.host())
+            .patience("care", Duration::from_millis(500))
     }
 
     fn serve(&self, config: &str) -> Server {
@@ -295,73 +297,89 @@ fn what_is_done_to_a_container_from_outside_is_followed() {
     let server = house.serve(DOCKER);
     let client = server.client();
     let (engine, ann) = (&house.engine, |script: &str| of_agent("ann", script));
-    runs(&client, &ann("echo kept > file"));
-    let name = row(&client, "ann")["name"].as_str().unwrap().to_owned();
-    // While nobody is in it.
-    for what in [
-        &["kill", &name][..],
-        &["rm", "--force", &name],
-        &["stop", "--time=0", &name],
-    ] {
-        engine.docker(what);
-        row_when(&client, "ann", "down");
-        assert_eq!(runs(&client, &ann("cat file"))["stdout"], "kept\n");
-        house.assert_agreed(&client);
+    // While nobody is in it, and of three at once: the server looks at containers now and then.
+    let agents = ["ann", "bob", "cid"];
+    let [name, ..] = agents.map(|agent| {
+        runs(
+            &client,
+            &of_agent(agent, &format!("echo {agent} > {agent}")),
+        );
+        row(&client, agent)["name"].as_str().unwrap().to_owned()
+    });
+    let kept =
+        |agent: &str| runs(&client, &of_agent(agent, &format!("cat {agent}")))["stdout"].clone();
+    for (agent, what) in
+        agents
+            .into_iter()
+            .zip([&["kill"][..], &["rm", "--force"], &["stop", "--time=0"]])
+    {
+        let name = row(&client, agent)["name"].clone();
+        engine.docker(&[what, &[name.as_str().unwrap()]].concat());
+    }
+    for agent in agents {
+        row_when(&client, agent, "down");
+    }
+    for agent in agents {
+        assert_eq!(kept(agent), format!("{agent}\n"));
+    }
+    house.assert_agreed(&client);
+    for agent in &agents[1..] {
+        let path = format!(
+            "/v1/sandboxes/{}",
+            row(&client, agent)["name"].as_str().unwrap()
+        );
+        assert_eq!(client.send("DELETE", &path, None).status, 200);
     }
     engine.docker(&["pause", &name]);
-    assert_eq!(
-        runs(&client, &ann("cat file"))["stdout"],
-        "kept\n",
-        "paused"
-    );
+    assert_eq!(kept("ann"), "ann\n", "paused");
     // With an exec in it, kept and fresh.
-    for what in [&["kill"][..], &["rm", "--force"], &["stop", "--time=0"]] {
-        for body in [ann("echo in; sleep 60"), sh("echo in; sleep 60")] {
-            // The one before may still be on its way out.
-            let before = engine.containers();
-            let id = client.begin(&body);
+    let both = |limits: &Value| {
+        [ann("echo in; sleep 60"), sh("echo in; sleep 60")].map(|body| {
+            let id = client.begin(&with(body, limits.clone()));
             client.events(&id, 0).unwrap().nth(1).unwrap().unwrap();
-            let container = match body["sandbox"].is_null() {
-                true => engine
-                    .containers()
-                    .into_iter()
-                    .find(|it| *it != name && !before.contains(it))
-                    .unwrap(),
-                false => name.clone(),
-            };
-            engine.docker(&[what, &[container.as_str()]].concat());
-            let record = client.ended(&id);
+            id
+        })
+    };
+    for what in [&["kill"][..], &["rm", "--force"], &["stop", "--time=0"]] {
+        // The one before may still be on its way out.
+        let before = engine.containers();
+        let ids = both(&json!({}));
+        let mut containers = engine.containers();
+        containers.retain(|it| *it == name || !before.contains(it));
+        assert_eq!(containers.len(), 2, "{containers:?}");
+        let words = what.iter().copied();
+        let words: Vec<_> = words.chain(containers.iter().map(String::as_str)).collect();
+        engine.docker(&words);
+        for id in &ids {
+            let record = client.ended(id);
             assert_eq!(blame(&record, "in\n"), None, "{what:?}");
             assert_ne!(record["status"], "succeeded", "{record}");
-            println!("{what:?} {container}: {}", kind(&record));
+            println!("{what:?}: {}", kind(&record));
         }
-        assert_eq!(runs(&client, &ann("cat file"))["stdout"], "kept\n");
+        assert_eq!(kept("ann"), "ann\n");
     }
     // The engine's own command, between the two: nobody knows how the program ended.
-    for body in [ann("echo in; sleep 60"), sh("echo in; sleep 60")] {
-        let id = client.begin(&body);
-        client.events(&id, 0).unwrap().nth(1).unwrap().unwrap();
-        let mut between = named(server.pid(), "docker");
-        between.retain(hangs_on);
-        assert!(between.iter().any(Below::kill), "{between:?}");
-        let record = client.ended(&id);
+    let ids = both(&json!({}));
+    let mut between = named(server.pid(), "docker");
+    between.retain(hangs_on);
+    let killed = between.iter().filter(|it| it.kill()).count();
+    assert_eq!(killed, 2, "{between:?}");
+    for id in &ids {
+        let record = client.ended(id);
         assert_eq!(record["status"], "error", "{record}");
         assert_eq!(blame(&record, "in\n"), None);
     }
-    assert_eq!(runs(&client, &ann("cat file"))["stdout"], "kept\n");
+    assert_eq!(kept("ann"), "ann\n");
     // Paused in the middle: its time runs on.
-    let limit = json!({"policy_overrides": {"timeout": "3s"}});
-    for body in [ann("echo in; sleep 60"), sh("echo in; sleep 60")] {
-        let body = with(body, limit.clone());
-        let id = client.begin(&body);
-        client.events(&id, 0).unwrap().nth(1).unwrap().unwrap();
-        for container in engine.containers() {
-            engine.docker(&["pause", &container]);
-        }
-        let record = client.ended(&id);
+    let ids = both(&json!({"policy_overrides": {"timeout": "3s"}}));
+    for container in engine.containers() {
+        engine.docker(&["pause", &container]);
+    }
+    for id in &ids {
+        let record = client.ended(id);
         assert_eq!(record["status"], "timed_out", "{record}");
     }
-    assert_eq!(runs(&client, &ann("cat file"))["stdout"], "kept\n");
+    assert_eq!(kept("ann"), "ann\n");
     house.assert_agreed(&client);
     house.end(server);
 }
@@ -371,7 +389,7 @@ fn memory_that_runs_out_is_said_and_the_sandbox_stands_again() {
     let Some(house) = House::new() else { return };
     let server = house.serve(&DOCKER.replace("[pool]", "memory = \"64M\"\n[pool]"));
     let client = server.client();
-    let hog = "python3 -c 'print(len(bytearray(400 << 20)))'";
+    let hog = "dd if=/dev/zero of=/dev/null bs=400M count=1";
     for body in [of_agent("ann", hog), sh(hog)] {
         let record = client.post("/v1/execs", &body).json();
         assert_eq!(record["limit_hit"], "memory", "{record}");

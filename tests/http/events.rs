@@ -60,7 +60,7 @@ fn unbase64(text: &str) -> Vec<u8> {
 /// Every position while it runs, after its end, and after a crash and a restart of the server.
 #[test]
 fn a_reader_resumes_anywhere_and_gets_exactly_the_rest() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let gate = Gate::new(&trial, "gate");
     let mut server = Start::default().on(&trial);
     let client = server.client();
@@ -131,7 +131,7 @@ fn a_reader_resumes_anywhere_and_gets_exactly_the_rest() {
 /// What was told before the crash stays true after it: for one that ran, and for one that waited.
 #[test]
 fn a_crash_takes_back_nothing_that_was_told() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let gate = Gate::new(&trial, "gate");
     let mut server = Start::default().on(&trial);
     let client = server.client();
@@ -171,7 +171,7 @@ fn a_crash_takes_back_nothing_that_was_told() {
 #[test]
 fn a_hundred_readers_see_the_same() {
     const READERS: usize = 100;
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let gate = Gate::new(&trial, "gate");
     let server = Start::default().on(&trial);
     let client = server.client();
@@ -207,7 +207,7 @@ fn a_hundred_readers_see_the_same() {
 
 #[test]
 fn bytes_survive_and_what_is_above_the_cap_is_said_once() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let client = server.client();
     let code = "import os\n\
@@ -243,7 +243,7 @@ fn bytes_survive_and_what_is_above_the_cap_is_said_once() {
 
 #[test]
 fn a_client_that_goes_away_changes_nothing() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let gate = Gate::new(&trial, "gate");
     let server = Start::default().on(&trial);
     let client = server.client();
@@ -283,7 +283,7 @@ fn a_client_that_goes_away_changes_nothing() {
 
 #[test]
 fn a_cancel_ends_the_stream_once_and_changes_no_end() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let gate = Gate::new(&trial, "gate");
     let server = Start::default().on(&trial);
     let client = server.client();

@@ -104,7 +104,7 @@ const ASKED_AGAIN: [&str; 2] = [
 fn follow(page: &str, least: usize) {
     let steps = steps(page);
     assert!(steps.len() > least, "{}", steps.len());
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let (bin, out) = (trial.home().join("bin"), trial.home().join("out"));
     fs::create_dir(&bin).unwrap();
     fs::create_dir(&out).unwrap();
@@ -168,7 +168,7 @@ fn the_readme_shows_a_request_as_it_is() {
         .unwrap()
         .replace(" … ", "…")
         .replace(", …", "…");
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let command = format!("{commands}/v1/execs")
         .replace("/var/lib/glovebox", trial.state().to_str().unwrap())

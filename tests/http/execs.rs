@@ -9,7 +9,7 @@ use support::{Caller, Start, Trial, sh, wait_until};
 
 #[test]
 fn an_exec_runs_and_its_record_comes_back() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let answer = server.exec(&json!({
         "project_id": "p",
@@ -39,7 +39,7 @@ fn an_exec_runs_and_its_record_comes_back() {
 /// between.
 #[test]
 fn whoever_is_told_of_an_end_finds_its_files_whole_and_its_workspace_free() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let mark = trial.home().join("closed");
     let pause = format!("close:{}", mark.display());
     let server = Start::default()

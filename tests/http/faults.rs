@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use support::{Caller, Client, Database, Gate, Start, Trial, is_final, sh, wait_until, with};
 
-use crate::pool_fire::{PATIENT, SOON, serve};
+use crate::pool_fire::{PATIENT, SOON, at_work, serve};
 
 #[track_caller]
 fn run(words: &[&str]) {
@@ -62,7 +62,7 @@ impl Drop for SmallDisk {
 
 #[test]
 fn a_full_disk_refuses_new_work_and_loses_nothing() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let disk = SmallDisk::below(&trial, "32m");
     let mut server = Start::default().on(&trial);
     let client = server.client();
@@ -170,15 +170,14 @@ impl Faulty {
 
 #[test]
 fn a_write_that_fails_leaves_no_half_record() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let faulty = Faulty::new(&trial);
     let server = faulty.start.on(&trial);
     let client = server.client();
     assert_eq!(client.post("/v1/execs", &sh("true")).status, 200);
     for (number, fault) in ["full-write", "full-sync"].into_iter().enumerate() {
         let gate = Gate::new(&trial, ["one", "two"][number]);
-        let held = client.begin(&sh(&gate.wait()));
-        client.record_when(&held, |record| record["status"] == "running");
+        let held = at_work(&client, &gate.wait());
         faulty.say(fault, 1);
         let name = format!("never-{number}");
         let body = with(sh(&format!("touch {name}")), json!({"client_id": name}));
@@ -219,7 +218,7 @@ fn a_write_that_fails_leaves_no_half_record() {
 
 #[test]
 fn a_clock_that_jumps_changes_no_timeout_and_no_order() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let faulty = Faulty::new(&trial);
     let gate = Gate::new(&trial, "gate");
     let config = trial.home().join("config.toml");
@@ -288,7 +287,7 @@ fn a_clock_that_jumps_changes_no_timeout_and_no_order() {
 
 #[test]
 fn a_slow_disk_keeps_nobody_waiting_who_writes_nothing() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let faulty = Faulty::new(&trial);
     let server = faulty.start.on(&trial);
     let client = server.client();
@@ -323,8 +322,9 @@ fn a_slow_disk_keeps_nobody_waiting_who_writes_nothing() {
 
 #[test]
 fn a_locked_database_is_waited_for_within_bounds() {
-    let trial = Trial::new(Caller::Root).unwrap();
-    let server = Start::default().on(&trial);
+    const PATIENCE: Duration = Duration::from_secs(2);
+    let trial = Trial::in_memory(Caller::Root).unwrap();
+    let server = Start::default().patience("store", PATIENCE).on(&trial);
     let client = server.client().with("Idempotency-Key", "locked");
     assert_eq!(server.client().post("/v1/execs", &sh("true")).status, 200);
     let lock = rusqlite::Connection::open(trial.state().join("glovebox.db")).unwrap();
@@ -353,12 +353,9 @@ fn a_locked_database_is_waited_for_within_bounds() {
         );
         assert!(away.header("retry-after").is_some());
     });
-    // Half a minute for the lock, and what a loaded machine takes.
-    assert!(
-        asked.elapsed() < Duration::from_secs(90),
-        "{:?}",
-        asked.elapsed()
-    );
+    // It was really waited for; and what a loaded machine takes.
+    let waited = asked.elapsed();
+    assert!((PATIENCE..PATIENCE + SOON).contains(&waited), "{waited:?}");
     let asked = Instant::now();
     assert_eq!(server.nobody().get("/readyz").status, 503);
     assert!(
@@ -382,7 +379,7 @@ fn a_locked_database_is_waited_for_within_bounds() {
 
 #[test]
 fn one_that_takes_too_much_is_ended_alone() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let gate = Gate::new(&trial, "gate");
     let server = serve(&trial, PATIENT).on(&trial);
     let client = server.client();
@@ -432,7 +429,7 @@ fn ticks(pid: u32) -> u64 {
 
 #[test]
 fn without_descriptors_it_rests_and_what_runs_ends() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let gate = Gate::new(&trial, "gate");
     let mut server = Start::default().on(&trial);
     let client = server.client();
@@ -483,7 +480,7 @@ fn without_descriptors_it_rests_and_what_runs_ends() {
 
 #[test]
 fn what_the_operator_wrote_wrongly_is_named() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let config = trial.home().join("config.toml");
     let with_config = Start::default().with(["--config", config.to_str().unwrap()]);
     let refused = |start: &Start, named: &str| match start.try_on(&trial) {
@@ -554,7 +551,7 @@ fn connections_to_the_database_are_cut_and_nothing_is_lost() {
     let Some(database) = Database::new() else {
         return;
     };
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default()
         .with(["--database", database.url()])
         .on(&trial);
@@ -604,7 +601,7 @@ fn connections_to_the_database_are_cut_and_nothing_is_lost() {
 
 #[test]
 fn a_misspelt_variable_starts_no_server() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let said = Start::default()
         .outside("GLOVEBOX_DATABSE", "postgresql://elsewhere/db")
         .try_on(&trial)

@@ -23,7 +23,7 @@ impl Desk {
     }
 
     pub(crate) fn with(config: &str) -> Self {
-        let trial = Trial::new(Caller::Root).unwrap();
+        let trial = Trial::in_memory(Caller::Root).unwrap();
         let server = crate::pool_fire::serve(&trial, config).on(&trial);
         let desk = Self {
             client: server.client(),

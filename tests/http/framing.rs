@@ -62,7 +62,7 @@ const BODY: &str = "{\"exec\":{\"kind\":\"argv\",\"command\":\"true\"}}";
 
 #[test]
 fn a_length_that_can_be_read_in_two_ways_ends_the_connection() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let wire = Wire(&server);
     let length = BODY.len();
@@ -125,7 +125,7 @@ fn a_length_that_can_be_read_in_two_ways_ends_the_connection() {
 
 #[test]
 fn a_first_line_that_is_none_ends_the_connection() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let wire = Wire(&server);
     for line in [
@@ -153,7 +153,7 @@ fn a_first_line_that_is_none_ends_the_connection() {
 
 #[test]
 fn a_head_that_is_too_large_ends_the_connection() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let wire = Wire(&server);
     let long = "x".repeat(20 << 10);
@@ -184,7 +184,7 @@ fn a_head_that_is_too_large_ends_the_connection() {
 
 #[test]
 fn nothing_hides_behind_a_chunked_body() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let wire = Wire(&server);
     let length = BODY.len();

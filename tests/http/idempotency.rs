@@ -17,7 +17,7 @@ fn keyed(client: &Client, key: &str) -> Client {
 
 #[test]
 fn fifty_at_once_are_one_exec_with_one_answer() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let gate = Gate::new(&trial, "gate");
     let mut server = Start::default().on(&trial);
     let client = keyed(&server.client(), "once");
@@ -70,7 +70,7 @@ fn fifty_at_once_are_one_exec_with_one_answer() {
 
 #[test]
 fn the_key_may_be_in_the_body() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let client = server.client();
     let body = with(sh("echo ran >> log; cat log"), json!({"request_id": "k-1"}));
@@ -120,7 +120,7 @@ fn the_key_may_be_in_the_body() {
 
 #[test]
 fn an_exec_that_was_sent_away_may_come_again_with_its_key() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let gate = Gate::new(&trial, "gate");
     let server = Start::default().on(&trial);
     let client = server.client();
@@ -346,7 +346,7 @@ fn sample(method: &str, route: &str, server: &Server, number: usize) -> Sample {
 
 #[test]
 fn every_mutating_route_takes_a_key_and_answers_a_second_time_with_the_first_answer() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let template = trial.home().join("template");
     fs::create_dir(&template).unwrap();
     let config = format!("[workspace]\nsnapshot_before = \"safe\"\ntemplate = {template:?}\n")

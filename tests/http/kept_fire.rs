@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use support::{Caller, Client, Database, Start, Trial, is_final, wait_until, with};
 
 use crate::pool_fire::{Dice, PATIENT, SOON, blame, fire, named, serve};
+use crate::two_servers::LEASE;
 
 /// So many turns show that they are taken.
 const ENOUGH: u64 = 20;
@@ -87,7 +88,7 @@ pub(crate) fn code(client: &Client, body: &Value) -> String {
 
 #[test]
 fn sixteen_clients_take_turns_in_three_sandboxes() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let config = format!("{ALONE}[sandbox]\nacquire_timeout = \"2s\"\n");
     let server = serve(&trial, &config).on(&trial);
     let client = server.client();
@@ -166,8 +167,10 @@ fn sixteen_clients_take_turns_in_three_sandboxes() {
 
 #[test]
 fn one_whose_first_process_was_killed_comes_back() {
-    let trial = Trial::new(Caller::Root).unwrap();
-    let server = serve(&trial, ALONE).on(&trial);
+    let trial = Trial::in_memory(Caller::Root).unwrap();
+    let server = serve(&trial, ALONE)
+        .patience("care", Duration::from_millis(500))
+        .on(&trial);
     let client = server.client();
     runs(
         &client,
@@ -211,7 +214,7 @@ fn one_whose_first_process_was_killed_comes_back() {
 
 #[test]
 fn a_killed_server_leaves_rows_that_are_down_and_used_again() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let start = serve(&trial, ALONE);
     let mut server = start.on(&trial);
     for agent in ["ann", "bob"] {
@@ -249,11 +252,17 @@ fn two_servers_never_have_one_in_common() {
     let Some(database) = Database::new() else {
         return;
     };
-    let trials = [(); 2].map(|()| Trial::new(Caller::Root).unwrap());
+    let trials = [(); 2].map(|()| Trial::in_memory(Caller::Root).unwrap());
     let keys = tempfile::tempdir().unwrap();
     let start = |trial: &Trial| {
         let keys = keys.path().to_str().unwrap();
-        serve(trial, ALONE).with(["--database", database.url(), "--keys-dir", keys])
+        let config = format!("{ALONE}[sandbox]\nacquire_timeout = \"1s\"\n");
+        serve(trial, &config).patience("lease", LEASE).with([
+            "--database",
+            database.url(),
+            "--keys-dir",
+            keys,
+        ])
     };
     let starts: [Start; 2] = [start(&trials[0]), start(&trials[1])];
     let mut first = starts[0].on(&trials[0]);
@@ -372,7 +381,7 @@ fn older(client: &Client, agents: &[&str], field: &str) {
 
 #[test]
 fn pruning_takes_what_is_idle_or_old_and_one_failure_stops_nothing() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let config = format!("{ALONE}{PATIENT}[sandbox]\nprune_idle = \"1s\"\nprune_age = 0\n");
     let server = serve(&trial, &config).on(&trial);
     let client = server.client();
@@ -456,7 +465,7 @@ fn find(state: &std::path::Path, id: &str) -> PathBuf {
 
 #[test]
 fn a_changed_configuration_keeps_what_is_hot_and_says_how_to_make_it_anew() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     // With something on disk, so that a restart does not make it nothing to lose.
     let config = |pids: u32, more: &str| {
         format!("{ALONE}[settings]\npids = {pids}\n[sandbox]\nkeep_root = true\n{more}")

@@ -137,7 +137,7 @@ fn used_up(operation: &Operation) -> bool {
 
 #[test]
 fn every_route_answers_every_role_as_it_is_described() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let template = trial.home().join("template");
     std::fs::create_dir(&template).unwrap();
     let config = format!("[workspace]\nsnapshot_before = \"safe\"\ntemplate = {template:?}\n")
@@ -168,7 +168,7 @@ fn every_route_answers_every_role_as_it_is_described() {
                 assert!(answer.header("www-authenticate").is_some(), "{cell}");
             }
             if used_up(operation) && got == Expected::Done {
-                own.restore();
+                own.restore_after(operation);
             }
             cells += 1;
         }
@@ -183,7 +183,7 @@ fn what_a_path_does_not_have_is_405_and_names_what_it_has() {
     const METHODS: [&str; 9] = [
         "GET", "POST", "PUT", "PATCH", "DELETE", "TRACE", "QUERY", "OPTIONS", "BREW",
     ];
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let api = Api::of(&server);
     let things = Furnished::new(&server, "local").nowhere();

@@ -144,7 +144,7 @@ fn scrape(client: &Client) -> Samples {
 
 #[test]
 fn counters_move_as_the_server_works() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let gate = Gate::new(&trial, "gate");
     let server = serve(&trial, PATIENT).on(&trial);
     let client = server.client();

@@ -31,7 +31,7 @@ fn begun(client: &Client, line: &str) -> String {
 
 #[test]
 fn two_servers_share_a_state_directory_and_one_is_killed() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let start = serve(&trial, PATIENT);
     let (mut first, second) = (start.on(&trial), start.on(&trial));
     let (one, two) = (first.client(), second.client());

@@ -20,7 +20,7 @@ fn sample(client: &Client, name: &str) -> u64 {
 
 #[test]
 fn who_gets_one_that_stood_ready_is_counted() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let client = server.client();
     assert_eq!(pool(&client)["enabled"], true);
@@ -60,7 +60,7 @@ fn who_gets_one_that_stood_ready_is_counted() {
 
 #[test]
 fn every_backend_says_what_it_gives_and_how_it_knows() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let listed = server.client().get("/v1/backends").json();
     let items = listed["items"].as_array().unwrap();

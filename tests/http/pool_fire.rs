@@ -32,7 +32,7 @@ const KILLED: u64 = 12;
 
 pub(crate) fn fire() -> Duration {
     let given = std::env::var("GLOVEBOX_TEST_FIRE_SECONDS").ok();
-    Duration::from_secs(given.map_or(6, |text| text.parse().expect("seconds")))
+    Duration::from_secs(given.map_or(2, |text| text.parse().expect("seconds")))
 }
 
 /// Numbers that look random and come again with the same seed.
@@ -57,6 +57,16 @@ pub(crate) fn serve(trial: &Trial, config: &str) -> Start {
     let path = trial.home().join("config.toml");
     fs::write(&path, config).expect("write the configuration");
     Start::default().outside("GLOVEBOX_CONFIG", path.to_str().expect("a path"))
+}
+
+/// Begins this, and waits until its program is at work: one that is said to run may still be on its
+/// way into its sandbox and its workspace.
+#[track_caller]
+pub(crate) fn at_work(client: &Client, script: &str) -> String {
+    let id = client.begin(&sh(&format!("echo in; {script}")));
+    let said = client.events(&id, 0).unwrap().nth(1).unwrap().unwrap();
+    assert_eq!(said.data["text"], "in\n", "{:?}", said.data);
+    id
 }
 
 /// A process below the server: who it is, and what it calls itself.
@@ -299,7 +309,7 @@ fn each_counts_once(client: &Client) {
 
 #[test]
 fn sixty_four_clients_while_sandboxes_are_killed_under_them() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = serve(&trial, POOL).on(&trial);
     let client = server.client();
     client.set(&json!({"max_concurrent_execs": 12}));
@@ -406,14 +416,13 @@ fn sixty_four_clients_while_sandboxes_are_killed_under_them() {
 
 #[test]
 fn without_the_spawner_only_what_stands_is_used_and_nothing_leaks() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let gate = Gate::new(&trial, "gate");
     let server = serve(&trial, &format!("{POOL}{PATIENT}")).on(&trial);
     let client = server.client();
     let standing = number(&settled(&client, 7)["idle"]);
     // One that runs goes on.
-    let long = client.begin(&sh(&gate.wait()));
-    client.record_when(&long, |record| record["status"] == "running");
+    let long = at_work(&client, &gate.wait());
     // Keepers are its forks, and have its name for a moment.
     let mut spawners = named(server.pid(), "glovebox-spawner");
     spawners.retain(|it| it.parent == server.pid());

@@ -79,8 +79,8 @@ fn json(output: &Output) -> Value {
 #[test]
 fn a_run_is_the_same_with_and_without_a_server() {
     let (here, there) = (
-        Trial::new(Caller::Root).unwrap(),
-        Trial::new(Caller::Root).unwrap(),
+        Trial::in_memory(Caller::Root).unwrap(),
+        Trial::in_memory(Caller::Root).unwrap(),
     );
     let server = Start::default().on(&there);
     let sh = |script: &'static str| vec!["run", "--scratch", "--", "sh", "-c", script];
@@ -201,7 +201,7 @@ fn a_run_is_the_same_with_and_without_a_server() {
 
 #[test]
 fn what_reads_and_administers_works_at_a_server() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let gate = Gate::new(&trial, "gate");
     let server = Start::default().on(&trial);
     let client = server.client();
@@ -279,7 +279,7 @@ fn what_reads_and_administers_works_at_a_server() {
 
 #[test]
 fn an_interrupt_cancels_at_the_server() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let gate = Gate::new(&trial, "never");
     let server = Start::default().on(&trial);
     let script = format!("echo here; {}", gate.wait());
@@ -352,7 +352,7 @@ impl Proxy {
 
 #[test]
 fn a_connection_that_is_cut_costs_no_line_and_runs_nothing_twice() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let gates = ["g1", "g2", "g3"].map(|name| Gate::new(&trial, name));
     let server = Start::default().on(&trial);
     let proxy = Proxy::before(server.address);

@@ -40,7 +40,7 @@ fn nobody() -> SocketAddr {
 }
 
 fn opened(site: &Site, more: &str) -> (Trial, Server) {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let (address, nobody) = (site.address(), nobody());
     std::fs::write(trial.home().join("nobody"), nobody.to_string()).unwrap();
     let config = format!(
@@ -280,7 +280,7 @@ fn policy_decides_who_reads_what() {
     trial.end();
 
     // Without a word about the network there is no way out, and a rule holds where a redirect leads.
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = serve(&trial, &format!("[network]\nprivate = [\"{address}\"]\n")).on(&trial);
     let closed = server
         .client()
@@ -304,7 +304,7 @@ fn a_rule_that_denies_a_host_holds_wherever_a_redirect_leads() {
     let inner = site();
     let target = inner.url("/page");
     let front = Site::open(move |_| Said::status(302).with("Location", &target));
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let config = format!(
         "[settings]\nnetwork = \"retrieval\"\n[network]\nprivate = [\"{0}\", \"{1}\"]\n\
          [network.retrieval]\nports = [\"{0}\", \"{1}\"]\n\
@@ -326,7 +326,7 @@ fn a_rule_that_denies_a_host_holds_wherever_a_redirect_leads() {
 #[test]
 fn what_sandboxes_may_reach_is_not_for_everybody_to_read() {
     let site = site();
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let config = format!(
         "[settings]\nnetwork = \"retrieval\"\n[network]\nprivate = [\"{}\"]\n",
         site.address()

@@ -22,7 +22,7 @@ fn run(client: &Client, place: Value, script: &str) -> Value {
 
 #[test]
 fn a_sandbox_is_known_after_a_restart_and_built_again_when_it_is_used() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let mut server = Start::default().on(&trial);
     let client = server.client();
     let request = json!({"lifetime": "agent", "agent_id": "ann"});
@@ -59,7 +59,7 @@ fn a_sandbox_is_known_after_a_restart_and_built_again_when_it_is_used() {
 
 #[test]
 fn many_at_once_make_one_and_take_turns() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     // Each waits for those before it to be written down.
     let patient = "[sandbox]\nacquire_timeout = \"2m\"\n";
     let server = serve(&trial, patient).on(&trial);
@@ -106,7 +106,7 @@ fn many_at_once_make_one_and_take_turns() {
 
 #[test]
 fn a_key_makes_one_sandbox_and_a_replay_outlives_it() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let client = server.client();
     let keyed = |key: &str| client.clone().with("Idempotency-Key", key);
@@ -135,7 +135,7 @@ fn a_key_makes_one_sandbox_and_a_replay_outlives_it() {
 
 #[test]
 fn nothing_of_the_host_is_told_to_whoever_does_not_run_it() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let client = server.client_of(&server.token_of("admin", "blue", "chief"));
     let request = json!({"lifetime": "shared"});
@@ -167,7 +167,7 @@ fn what_stands_must_give_what_is_demanded() {
     let Some(docker) = Docker::shared() else {
         return;
     };
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default()
         .outside("DOCKER_HOST", docker.host())
         .on(&trial);
@@ -196,7 +196,7 @@ fn a_container_is_probed_and_kept_and_tells_nothing_of_the_host() {
     let Some(docker) = Docker::shared() else {
         return;
     };
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let config = trial.home().join("config.toml");
     const SECRET: &str = "a-value-of-the-operator-4711";
     let text =

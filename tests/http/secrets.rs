@@ -74,7 +74,7 @@ fn assert_nowhere_in(directory: &Path) {
 
 #[test]
 fn a_value_is_in_no_answer_no_log_and_no_file() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let mut server = Start::default().outside("GLOVEBOX_LOG", "trace").on(&trial);
     let client = server.client();
     let body = json!({"value_base64": VALUE_BASE64, "hosts": ["api.github.com:443"]});
@@ -170,7 +170,7 @@ fn a_value_is_in_no_answer_no_log_and_no_file() {
 
 #[test]
 fn a_person_grants_and_an_agent_does_not() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let role = |role: &str| server.client_of(&server.token_of(role, "local", role));
     let (agent, approver, auditor) = (role("agent"), role("approver"), role("auditor"));
@@ -241,7 +241,7 @@ fn a_person_grants_and_an_agent_does_not() {
 
 #[test]
 fn a_secret_is_its_spaces_alone() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let admin = |space: &str| server.client_of(&server.token_of("admin", space, space));
     let (red, blue) = (admin("red"), admin("blue"));
@@ -283,7 +283,7 @@ fn holds(bytes: &[u8], text: &str) -> bool {
 
 #[test]
 fn a_key_from_the_environment_stays_in_no_environment() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let start = Start::default().outside("GLOVEBOX_SECRETS_KEY", HEX_KEY);
     let server = start.on(&trial);
     let shown = environment(&server);
@@ -321,7 +321,7 @@ fn two_servers_with_one_key_have_the_same_secrets() {
     let Some(database) = Database::new() else {
         return;
     };
-    let trials = [(); 3].map(|()| Trial::new(Caller::Root).unwrap());
+    let trials = [(); 3].map(|()| Trial::in_memory(Caller::Root).unwrap());
     let (keys, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let with = |keys: &Path| {
         let keys = keys.to_str().unwrap();
@@ -361,7 +361,7 @@ fn two_servers_with_one_key_have_the_same_secrets() {
 
 #[test]
 fn what_a_running_exec_has_already_is_said_when_it_is_taken_back() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let client = server.client();
     done(put(

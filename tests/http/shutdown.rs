@@ -72,7 +72,10 @@ fn what_runs_may_end_and_what_waits_goes_on_after_the_next_start() {
 fn after_its_patience_it_asks_and_then_kills() {
     let trial = Trial::in_memory(Caller::Root).unwrap();
     let gate = Gate::new(&trial, "never");
-    let mut server = Start::default().with(["--drain", "100ms"]).on(&trial);
+    let mut server = Start::default()
+        .with(["--drain", "100ms"])
+        .patience("grace", Duration::from_secs(2))
+        .on(&trial);
     let client = server.client();
     let polite = format!("trap 'echo asked; exit 9' TERM; echo here; {}", gate.wait());
     let stubborn = format!("trap '' TERM; echo here; {}", gate.wait());

@@ -9,11 +9,11 @@ use support::{Caller, Server, Start, Trial, wait_until};
 
 const IDLE: usize = 1000;
 const LORISES: usize = 50;
-/// What a server gives the head of a request, and the pause in a body; and slack.
-const CUT_AFTER: Duration = Duration::from_secs(10);
+/// What this server gives the head of a request, and the pause in a body; and slack.
+const CUT_AFTER: Duration = Duration::from_secs(3);
 const SLACK: Duration = Duration::from_secs(15);
-/// Of the good client's answers, on a loaded machine: far less than the slow are waited for.
-const P99: Duration = Duration::from_secs(3);
+/// Of the good client's answers, on a loaded machine.
+const P99: Duration = CUT_AFTER;
 
 fn connect(server: &Server, first: &str) -> TcpStream {
     let mut stream = server.nobody().connect().unwrap();
@@ -45,8 +45,11 @@ struct Slow {
 
 #[test]
 fn the_slow_are_cut_off_and_the_quick_are_served() {
-    let trial = Trial::new(Caller::Root).unwrap();
-    let server = Start::default().outside("GLOVEBOX_LOG", "warn").on(&trial);
+    let trial = Trial::in_memory(Caller::Root).unwrap();
+    let server = Start::default()
+        .outside("GLOVEBOX_LOG", "warn")
+        .patience("request", CUT_AFTER)
+        .on(&trial);
     let began = Instant::now();
     let token = &server.token;
     let head = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ";
@@ -120,7 +123,7 @@ fn the_slow_are_cut_off_and_the_quick_are_served() {
 
 #[test]
 fn who_never_reads_stops_neither_the_exec_nor_anybody_else() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default().on(&trial);
     let script = "head -c 900000 /dev/zero | tr '\\0' x; while ! test -e go; do sleep 0.05; done; \
                   head -c 100000 /dev/zero | tr '\\0' y; echo end > ended";

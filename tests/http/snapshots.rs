@@ -4,10 +4,10 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use serde_json::{Value, json};
-use support::{Gate, sh};
+use support::Gate;
 
 use crate::files::Desk;
-use crate::pool_fire::PATIENT;
+use crate::pool_fire::{PATIENT, at_work};
 
 fn id(value: &Value) -> String {
     value.as_str().expect("an id").to_owned()
@@ -207,9 +207,7 @@ fn nothing_is_changed_under_a_running_exec() {
     let desk = Desk::with(PATIENT);
     let then = take(&desk);
     let gate = Gate::new(&desk.trial, "gate");
-    let running = desk.client.begin(&sh(&gate.wait()));
-    desk.client
-        .record_when(&running, |record| record["status"] == "running");
+    let running = at_work(&desk.client, &gate.wait());
     let restore = format!("snapshots/{then}/restore");
     for (noun, body) in [
         ("snapshots", json!({})),

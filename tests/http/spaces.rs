@@ -91,7 +91,7 @@ fn snapshot(red: &Furnished) -> Value {
 
 #[test]
 fn a_path_of_another_space_is_a_path_to_nowhere() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let house = House::new(&trial);
     let before = snapshot(&house.red);
     let by_client_id = Furnished {
@@ -132,7 +132,7 @@ fn a_path_of_another_space_is_a_path_to_nowhere() {
 
 #[test]
 fn a_file_is_written_to_ones_own_space_alone() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let house = House::new(&trial);
     let before = snapshot(&house.red);
     let path = format!(
@@ -157,7 +157,7 @@ fn a_file_is_written_to_ones_own_space_alone() {
 
 #[test]
 fn a_filter_by_a_thing_of_another_space_finds_what_a_random_one_finds() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let house = House::new(&trial);
     let nowhere = house.red.nowhere();
     let mut cells = 0;
@@ -192,7 +192,7 @@ fn a_filter_by_a_thing_of_another_space_finds_what_a_random_one_finds() {
 
 #[test]
 fn a_cursor_of_another_space_shows_only_ones_own() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let house = House::new(&trial);
     let mut cells = 0;
     for operation in house.api.operations() {
@@ -249,7 +249,7 @@ fn a_cursor_of_another_space_shows_only_ones_own() {
 
 #[test]
 fn ids_in_bodies_reach_no_other_space() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let house = House::new(&trial);
     let (blue, red) = (&house.blue, &house.red);
     let body = |more: Value| {
@@ -307,7 +307,7 @@ fn ids_in_bodies_reach_no_other_space() {
 
 #[test]
 fn a_key_belongs_to_who_sent_it() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let house = House::new(&trial);
     let agent = house.server.token_of("agent", "blue", "second");
     let body = json!({"exec": {"kind": "argv", "command": "true"}});

@@ -64,7 +64,7 @@ fn is_built() -> bool {
     if !built {
         let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
         assert!(!in_ci, "build with `--features glovebox/otel`");
-        eprintln!("SKIPPED LOUDLY: this binary sends no traces (`--features glovebox/otel`)");
+        eprintln!("SKIPPED: this binary sends no traces (`--features glovebox/otel`)");
     }
     built
 }
@@ -75,7 +75,7 @@ fn a_trace_goes_on_through_every_stage() {
         return;
     }
     let (port, taken) = collector();
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default()
         .outside(
             "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -110,7 +110,7 @@ fn a_collector_that_is_gone_holds_nothing_up() {
     if !is_built() {
         return;
     }
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = Start::default()
         .outside("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
         .on(&trial);

@@ -38,7 +38,7 @@ fn config(trial: &Trial, site: &Site) -> String {
 }
 
 fn opened(site: &Site, more: &str) -> (Trial, Start, Server) {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let start = serve(&trial, &(config(&trial, site) + more));
     let server = start.on(&trial);
     (trial, start, server)
@@ -213,8 +213,8 @@ fn two_servers_of_one_database_tell_each_thing_once() {
     };
     let site = Site::open(|_| Said::status(200));
     let (one, two) = (
-        Trial::new(Caller::Root).unwrap(),
-        Trial::new(Caller::Root).unwrap(),
+        Trial::in_memory(Caller::Root).unwrap(),
+        Trial::in_memory(Caller::Root).unwrap(),
     );
     let keys = tempfile::tempdir().unwrap();
     let start = |trial: &Trial| {
@@ -292,7 +292,7 @@ fn a_try_says_whether_messages_arrive_by_a_server_and_without_one() {
 #[test]
 fn a_server_does_not_start_with_a_webhook_that_can_never_be_told() {
     let site = Site::open(|_| Said::status(200));
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let good = config(&trial, &site);
     let unlisted = good.replace("private", "# private");
     let said = serve(&trial, &unlisted).try_on(&trial).unwrap_err();

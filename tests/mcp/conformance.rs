@@ -139,7 +139,7 @@ fn judged(
     look: impl FnOnce(&Server, &str),
     fails: impl Fn(&Judged) -> bool,
 ) -> (Judged, bool) {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = start.on(&trial);
     let token = server.token_of("agent", "local", "suite");
     look(&server, &token);

@@ -80,7 +80,7 @@ impl Ground {
 
     /// `None` when there is no such user here.
     pub(crate) fn of(caller: Caller, way: Way, config: &str) -> Option<Self> {
-        let trial = Trial::new(caller)?;
+        let trial = Trial::in_memory(caller)?;
         let path = trial.home().join("config.toml");
         fs::write(&path, config).expect("write the configuration");
         let mut ground = Self {

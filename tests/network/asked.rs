@@ -27,7 +27,7 @@ fn glovebox(trial: &Trial, words: &[&str]) -> Output {
 #[test]
 fn a_secret_needs_somebody_who_agrees() {
     for caller in [Caller::Root, Caller::User] {
-        let Some(trial) = Trial::new(caller) else {
+        let Some(trial) = Trial::in_memory(caller) else {
             return;
         };
         set(&trial, "pass", &[]);
@@ -91,7 +91,7 @@ fn a_secret_needs_somebody_who_agrees() {
 
 #[test]
 fn an_unknown_secret_says_how_to_set_it() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let outcome = trial
         .run(["/bin/true"])
         .with(["--secret", "nobody-set-it"])
@@ -104,7 +104,7 @@ fn an_unknown_secret_says_how_to_set_it() {
 
 #[test]
 fn a_credential_in_a_plain_variable_is_refused_with_the_right_way() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let outcome = trial
         .run(["/bin/true"])
         .with(["--env", "API_KEY=ghp_0123456789abcdefghijklmnopqrstuvwxyz"])

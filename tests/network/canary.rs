@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -38,19 +39,39 @@ fn forms() -> Vec<Vec<u8>> {
     forms
 }
 
+/// Where the first of them begins and ends. All forms in one walk: this is not compiled for speed, and
+/// is asked about everything that a server has.
+fn found(bytes: &[u8]) -> Option<(usize, usize)> {
+    static FORMS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(forms);
+    static BEGINS: LazyLock<[bool; 256]> = LazyLock::new(|| {
+        let mut begins = [false; 256];
+        FORMS
+            .iter()
+            .for_each(|form| begins[usize::from(form[0])] = true);
+        begins
+    });
+    let (forms, begins): (&[Vec<u8>], &[bool; 256]) = (&FORMS, &BEGINS);
+    let mut at = 0;
+    while at < bytes.len() {
+        if begins[bytes[at] as usize]
+            && let Some(form) = forms.iter().find(|form| bytes[at..].starts_with(form))
+        {
+            return Some((at, at + form.len()));
+        }
+        at += 1;
+    }
+    None
+}
+
 pub(crate) fn holds(bytes: &[u8]) -> bool {
-    let holds = |form: &Vec<u8>| bytes.windows(form.len()).any(|part| part == form);
-    forms().iter().any(holds)
+    found(bytes).is_some()
 }
 
 #[track_caller]
 pub(crate) fn assert_hidden(what: &str, bytes: &[u8]) {
-    for form in forms() {
-        let at = bytes.windows(form.len()).position(|part| part == form);
-        if let Some(at) = at {
-            let around = &bytes[at.saturating_sub(200)..(at + form.len()).min(bytes.len())];
-            panic!("{what}: {}", String::from_utf8_lossy(around));
-        }
+    if let Some((begins, ends)) = found(bytes) {
+        let around = &bytes[begins.saturating_sub(200)..ends];
+        panic!("{what}: {}", String::from_utf8_lossy(around));
     }
 }
 
@@ -173,32 +194,63 @@ fn answers(client: &Client, exec: &str) -> Vec<(String, Vec<u8>)> {
 /// Where a program runs that tries everything, and who keeps what is written down of it.
 struct Attempt<'a> {
     caller: Caller,
-    delivery: &'a str,
+    /// One after the other, at one server.
+    deliveries: &'a [&'a str],
     /// More of the request: where it runs.
     more: Value,
     database: Option<&'a Database>,
 }
 
 impl Attempt<'_> {
-    fn of(delivery: &str) -> Attempt<'_> {
+    fn of<'a>(deliveries: &'a [&'a str]) -> Attempt<'a> {
         Attempt {
             caller: Caller::Root,
-            delivery,
+            deliveries,
             more: json!({}),
             database: None,
         }
     }
 
-    fn order(&self, args: &[&str]) -> Value {
-        with(order(args, self.delivery), self.more.clone())
+    fn order(&self, args: &[&str], delivery: &str) -> Value {
+        with(order(args, delivery), self.more.clone())
+    }
+
+    /// The program that tries everything with it; what is said about that, and its exec.
+    fn run(&self, client: &Client, url: &str, delivery: &str) -> (Vec<(String, Vec<u8>)>, String) {
+        let program = include_str!("canary.py");
+        let args = [support::python(), "-c", program, delivery, url];
+        let ran = client.post("/v1/execs", &self.order(&args, delivery));
+        assert_eq!(ran.status, 200, "{}", ran.text());
+        let record = ran.json();
+        // It ended at its last line, which dies: everything before it was tried.
+        assert_eq!(record["exit_code"], 1, "{record}");
+        let stderr = record["stderr"].as_str().unwrap();
+        assert!(stderr.contains("FileNotFoundError"), "{record}");
+        if delivery != "broker" {
+            let masked = record["stdout"]
+                .as_str()
+                .unwrap()
+                .matches("[secret canary]");
+            assert!(masked.count() >= 10, "{record}");
+        }
+        let exec = record["exec_id"].as_str().unwrap().to_owned();
+        let mut all = answers(client, &exec);
+        assert!(
+            all.len() > 15,
+            "{:?}",
+            all.iter().map(|it| &it.0).collect::<Vec<_>>()
+        );
+        all.push(("the answer".to_owned(), ran.body));
+        (all, exec)
     }
 }
+
+const DELIVERIES: [&str; 4] = ["file", "descriptor", "env", "broker"];
 
 /// What anything here may need on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn tries_everything(attempt: &Attempt<'_>) {
-    let delivery = attempt.delivery;
     let Some(ground) = Ground::new(attempt.caller, "", "") else {
         return;
     };
@@ -212,39 +264,20 @@ fn tries_everything(attempt: &Attempt<'_>) {
     let client = server.client();
     let mut ears = Ears::at(server.address, &server.token);
     let url = ground.fill("https://ok.test:TLS/echo");
-    let program = include_str!("canary.py");
-    let ran = client.post(
-        "/v1/execs",
-        &attempt.order(&[support::python(), "-c", program, delivery, &url]),
-    );
-    assert_eq!(ran.status, 200, "{}", ran.text());
-    let record = ran.json();
-    // It ended at its last line, which dies: everything before it was tried.
-    assert_eq!(record["exit_code"], 1, "{record}");
-    let stderr = record["stderr"].as_str().unwrap();
-    assert!(stderr.contains("FileNotFoundError"), "{record}");
-    if delivery != "broker" {
-        let masked = record["stdout"]
-            .as_str()
-            .unwrap()
-            .matches("[secret canary]");
-        assert!(masked.count() >= 10, "{record}");
+    let (mut all, mut exec) = (Vec::new(), String::new());
+    for delivery in attempt.deliveries {
+        let (said, ran) = attempt.run(&client, &url, delivery);
+        all.extend(said);
+        exec = ran;
     }
-    let exec = record["exec_id"].as_str().unwrap();
-    let mut all = answers(&client, exec);
-    assert!(
-        all.len() > 15,
-        "{:?}",
-        all.iter().map(|it| &it.0).collect::<Vec<_>>()
-    );
-    all.push(("the answer".to_owned(), ran.body));
 
     // Somebody who knows it says it in places where it may come back.
     let nowhere = format!("/nowhere/{VALUE}");
+    let delivery = attempt.deliveries[0];
     for body in [
-        attempt.order(&[&nowhere]),
-        attempt.order(&["/bin/echo", VALUE]),
-        attempt.order(&["/bin/sh", "-c", &format!("exit 3 # {VALUE}")]),
+        attempt.order(&[&nowhere], delivery),
+        attempt.order(&["/bin/echo", VALUE], delivery),
+        attempt.order(&["/bin/sh", "-c", &format!("exit 3 # {VALUE}")], delivery),
     ] {
         let answer = client.post("/v1/execs", &body);
         let exec = answer.json()["exec_id"].as_str().map(str::to_owned);
@@ -252,7 +285,7 @@ fn tries_everything(attempt: &Attempt<'_>) {
         all.extend(exec.iter().flat_map(|exec| answers(&client, exec)));
     }
     // One that nobody agreed to waits for somebody.
-    let mut asked = attempt.order(&["/bin/echo", VALUE]);
+    let mut asked = attempt.order(&["/bin/echo", VALUE], delivery);
     asked["task_ref"]["conversation_id"] = json!("c-2");
     asked["wait"] = json!(false);
     asked["justification"] = json!(format!("because of {VALUE}"));
@@ -300,13 +333,13 @@ fn tries_everything(attempt: &Attempt<'_>) {
         assert_eq!(answer.status / 100, 2, "{path}: {}", answer.text());
         all.push((path.to_owned(), answer.body));
     }
-    // The five that ended, what was asked, and how that ended.
+    // Those that ended, what was asked, and how that ended.
     let is_told = |kind: &str, times: usize| {
         let asked = receiver.asked();
         asked.iter().filter(|it| it.json()["type"] == kind).count() >= times
     };
     for (kind, times) in [
-        ("exec.ended", 5),
+        ("exec.ended", attempt.deliveries.len() + 4),
         ("approval.requested", 1),
         ("approval.settled", 1),
     ] {
@@ -342,7 +375,8 @@ fn tries_everything(attempt: &Attempt<'_>) {
 fn assert_gone_from_the_sandbox(client: &Client, attempt: &Attempt<'_>) {
     let look = "find /run/secrets /tmp /home /workspace -type f -exec cat {} + 2>/dev/null; \
                 ls -Rla /run /tmp /home /workspace; env; cat /proc/[0-9]*/environ";
-    let mut body = attempt.order(&["/bin/sh", "-c", &format!("({look}) | base64 -w0 | rev")]);
+    let line = format!("({look}) | base64 -w0 | rev");
+    let mut body = attempt.order(&["/bin/sh", "-c", &line], attempt.deliveries[0]);
     body.as_object_mut().unwrap().remove("secrets");
     let ran = client.post("/v1/execs", &body).json();
     assert_eq!(ran["exit_code"], 0, "{ran}");
@@ -369,42 +403,38 @@ fn assert_nowhere_in_database(database: &Database) {
 
 #[test]
 fn a_file_is_never_seen() {
-    tries_everything(&Attempt::of("file"));
+    tries_everything(&Attempt::of(&["file"]));
 }
 
 #[test]
 fn a_descriptor_is_never_seen() {
-    tries_everything(&Attempt::of("descriptor"));
+    tries_everything(&Attempt::of(&["descriptor"]));
 }
 
 #[test]
 fn a_variable_is_never_seen() {
-    tries_everything(&Attempt::of("env"));
+    tries_everything(&Attempt::of(&["env"]));
 }
 
 #[test]
 fn a_brokered_one_is_never_seen() {
-    tries_everything(&Attempt::of("broker"));
+    tries_everything(&Attempt::of(&["broker"]));
 }
 
 #[test]
 fn an_ordinary_users_is_never_seen() {
-    for delivery in ["file", "descriptor", "env", "broker"] {
-        tries_everything(&Attempt {
-            caller: Caller::User,
-            ..Attempt::of(delivery)
-        });
-    }
+    tries_everything(&Attempt {
+        caller: Caller::User,
+        ..Attempt::of(&DELIVERIES)
+    });
 }
 
 #[test]
 fn nothing_is_seen_in_a_kept_sandbox() {
-    for delivery in ["file", "descriptor", "env", "broker"] {
-        tries_everything(&Attempt {
-            more: json!({"sandbox": {"lifetime": "agent"}, "task_ref": {"agent_id": "ann"}}),
-            ..Attempt::of(delivery)
-        });
-    }
+    tries_everything(&Attempt {
+        more: json!({"sandbox": {"lifetime": "agent"}, "task_ref": {"agent_id": "ann"}}),
+        ..Attempt::of(&DELIVERIES)
+    });
 }
 
 #[test]
@@ -414,7 +444,7 @@ fn nothing_is_seen_in_postgresql() {
     };
     tries_everything(&Attempt {
         database: Some(&database),
-        ..Attempt::of("env")
+        ..Attempt::of(&["env"])
     });
 }
 

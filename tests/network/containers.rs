@@ -35,7 +35,7 @@ fn no_secret_stands_in_a_containers_configuration() {
     let Some(docker) = Docker::shared() else {
         return;
     };
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let mut child = trial
         .glovebox()
         .args(["secret", "set", "pass", "--deliver", "env,file,descriptor"])
@@ -94,7 +94,7 @@ fn the_engine_fetches_no_image_that_a_caller_names() {
     let Some(docker) = Docker::shared() else {
         return;
     };
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let registry = TcpListener::bind("127.0.0.1:0").unwrap();
     registry.set_nonblocking(true).unwrap();
     let image = format!("{}/team/tools:1", registry.local_addr().unwrap());
@@ -152,7 +152,7 @@ fn a_container_gets_no_network_that_is_not_ours() {
     let Some(docker) = Docker::shared() else {
         return;
     };
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     // The second would be asked about, if anybody could give it.
     for (network, more) in [
         ("allowlist", "allow_net = [\"ok.test:80\"]\n"),

@@ -38,7 +38,7 @@ impl Ground {
         network: &str,
         more: &str,
     ) -> Option<Self> {
-        let trial = Trial::new(caller)?;
+        let trial = Trial::in_memory(caller)?;
         let root = trial.home().join("site");
         fs::create_dir(&root).unwrap();
         furnish(&root);

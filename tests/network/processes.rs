@@ -98,7 +98,7 @@ fn core_limit(pid: u32) -> Option<String> {
 
 #[test]
 fn no_core_is_written() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let script = "ulimit -Sc; ulimit -Hc; ulimit -c unlimited 2>/dev/null && echo raised; true";
     // Whoever starts it may have allowed cores.
     let outcome = trial

@@ -95,7 +95,7 @@ fn pull(trial: &Trial, site: &Site) -> std::process::Output {
 
 #[test]
 fn a_token_that_ends_on_the_way_is_asked_for_again() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let site = registry(&trial, 1);
     let pulled = pull(&trial, &site);
     assert!(pulled.status.success(), "{pulled:?}");
@@ -115,7 +115,7 @@ fn a_token_that_ends_on_the_way_is_asked_for_again() {
 
 #[test]
 fn a_token_that_is_refused_when_it_is_new_is_not_asked_for_without_end() {
-    let trial = Trial::new(Caller::Root).unwrap();
+    let trial = Trial::in_memory(Caller::Root).unwrap();
     let site = registry(&trial, 0);
     let refused = pull(&trial, &site);
     assert!(!refused.status.success(), "{refused:?}");

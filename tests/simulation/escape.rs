@@ -15,7 +15,7 @@ const MAY_SKIP: [&str; 3] = [
 ];
 
 fn probe(caller: Caller) {
-    let Some(trial) = Trial::new(caller) else {
+    let Some(trial) = Trial::in_memory(caller) else {
         return;
     };
     let mut fixtures = Fixtures::new(&trial);

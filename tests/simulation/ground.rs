@@ -35,7 +35,7 @@ pub(crate) struct Simulated {
 impl Ground {
     /// `None` when the caller does not exist on this host.
     pub(crate) fn new(caller: Caller, config: &str) -> Option<Self> {
-        let trial = Trial::new(caller)?;
+        let trial = Trial::in_memory(caller)?;
         let ground = Self { trial };
         ground.configure(config);
         Some(ground)

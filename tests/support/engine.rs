@@ -1,5 +1,8 @@
 //! An engine of containers for one test alone, which stops, kills and pauses it.
 
+mod image;
+
+use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
@@ -9,7 +12,7 @@ use crate::{missing, wait_until};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// An engine that is this test's alone, with the image of the sandboxes; gone when dropped.
+/// An engine that is this test's alone, with a shell and little else as its image; gone when dropped.
 #[derive(Debug)]
 pub struct OwnEngine {
     directory: TempDir,
@@ -26,23 +29,16 @@ impl OwnEngine {
             missing("no engine can be started: `dockerd` is not installed, or this is not root");
             return None;
         }
-        // The path of its socket must be short.
         let directory = tempfile::Builder::new()
             .prefix("gbx-")
-            .tempdir_in("/tmp")
+            .tempdir_in(image::place())
             .expect("make a directory");
         let mut engine = Self {
             directory,
             host: String::new(),
         };
         engine.host = engine.tell("start");
-        let built = Command::new(format!("{ROOT}/images/sandbox/build"))
-            .args(["--bootstrap", "--cache"])
-            .arg(format!("{ROOT}/target/images"))
-            .env("DOCKER_HOST", &engine.host)
-            .output()
-            .expect("build the image");
-        assert!(built.status.success(), "{built:?}");
+        image::furnish(&engine.host, Path::new(ROOT));
         Some(engine)
     }
 

@@ -120,8 +120,37 @@ impl Furnished {
         json!({"secret": self.secret, "conversation_id": self.task, "agent_id": self.task})
     }
 
-    /// Makes again what a test has removed.
+    /// Makes everything again, whatever a test has removed of it.
     pub fn restore(&mut self) {
+        self.restore_workspace();
+        self.restore_exec();
+        self.restore_token();
+        self.restore_sandbox();
+        self.approval = self.ask().1;
+        self.restore_grant();
+        self.restore_secret();
+    }
+
+    /// Makes again what this operation has used up: what its path names, and what stands on that.
+    pub fn restore_after(&mut self, operation: &Operation) {
+        let noun = operation.path.split('/').nth(2);
+        match noun {
+            Some("execs") => self.restore_exec(),
+            Some("tokens") => self.restore_token(),
+            Some("sandboxes") => self.restore_sandbox(),
+            Some("approvals") => self.approval = self.ask().1,
+            Some("grants") => self.restore_grant(),
+            Some("secrets" | "secret-grants") => self.restore_secret(),
+            // A simulation holds changes to the workspace as it was.
+            Some("workspaces") => {
+                self.restore_workspace();
+                self.restore_exec();
+            }
+            _ => self.restore(),
+        }
+    }
+
+    fn restore_workspace(&mut self) {
         let direct = json!({
             "project_id": self.project,
             "exec": {"kind": "argv", "command": "sh", "args": ["-c", "date +%N > changed"]},
@@ -138,21 +167,32 @@ impl Furnished {
         self.snapshot = text(&taken.json()["snapshot"]["snapshot_id"]);
         let verified = self.operator.get("/v1/snapshots/verify");
         assert_eq!(verified.status, 200, "{}", verified.text());
+    }
+
+    fn restore_exec(&mut self) {
         self.client_id = unused(&self.project);
         let ran = self.admin.post("/v1/execs", &self.request());
         assert_eq!(ran.status, 200, "{}", ran.text());
         self.exec = text(&ran.json()["exec_id"]);
+    }
+
+    fn restore_token(&mut self) {
         let name = unused(&self.project);
         let made = self
             .admin
             .post("/v1/tokens", &json!({"name": name, "role": "agent"}));
         assert_eq!(made.status, 201, "{}", made.text());
         self.token = text(&made.json()["token"]["token_id"]);
+    }
+
+    fn restore_sandbox(&mut self) {
         let made = self.admin.post("/v1/sandboxes", &self.sandbox_request());
         assert_eq!(made.status, 201, "{}", made.text());
         self.sandbox = text(&made.json()["sandbox_id"]);
         self.sandbox_name = text(&made.json()["name"]);
-        self.approval = self.ask().1;
+    }
+
+    fn restore_grant(&mut self) {
         let (exec, asked) = self.ask();
         let path = format!("/v1/approvals/{asked}/reply");
         let allowed = self.admin.post(&path, &json!({"decision": "allow_kind"}));
@@ -160,6 +200,9 @@ impl Furnished {
         self.admin.ended(&exec);
         let grants = self.admin.get("/v1/grants?limit=1").json();
         self.grant = text(&grants["items"][0]["id"]);
+    }
+
+    fn restore_secret(&mut self) {
         self.secret = unused(&self.project.replace("-project", "-secret"));
         let path = format!("/v1/secrets/{}", self.secret);
         let set = self.admin.send("PUT", &path, Some(&secret_request()));

@@ -37,6 +37,14 @@ impl Start {
         self
     }
 
+    /// How long it waits before it gives up, in one of its waits: `store`, `lease`, `request`,
+    /// `token`, `grace`, `care`.
+    #[must_use]
+    pub fn patience(self, wait: &str, patience: Duration) -> Self {
+        let text = format!("{wait}:{}", patience.as_millis());
+        self.outside("GLOVEBOX_PATIENCE", text)
+    }
+
     /// # Panics
     /// When it does not come up.
     pub fn on(&self, trial: &Trial) -> Server {

@@ -40,7 +40,7 @@ impl Ground {
     /// `None` when the caller does not exist on this host.
     pub(crate) fn new(caller: Caller, config: &str) -> Option<Self> {
         let ground = Self {
-            trial: Trial::new(caller)?,
+            trial: Trial::in_memory(caller)?,
         };
         fs::write(ground.config(), config).unwrap();
         Some(ground)

@@ -17,6 +17,8 @@ use glovebox_model::{
 };
 use glovebox_workspace::Dir;
 
+use crate::image;
+
 pub(crate) const IMAGE: &str = "glovebox-sandbox:latest";
 
 pub(crate) type Outcome = std::result::Result<(), Box<dyn std::error::Error>>;
@@ -446,20 +448,13 @@ pub(crate) struct OwnEngine {
 
 impl OwnEngine {
     pub(crate) fn start() -> Self {
-        let dir = tempfile::tempdir().expect("a directory");
+        let dir = tempfile::tempdir_in(image::place()).expect("a directory");
         let engine = Self {
-            host: script(
-                "dockerd",
-                &["start", &dir.path().display().to_string()],
-                None,
-            ),
+            host: script(&["start", &dir.path().display().to_string()]),
             dir,
         };
-        script(
-            "../images/sandbox/build",
-            &["--bootstrap"],
-            Some(&engine.host),
-        );
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        image::furnish(&engine.host, &root);
         engine
     }
 
@@ -473,27 +468,22 @@ impl OwnEngine {
 }
 
 pub(crate) fn tell(dir: &Path, word: &str) {
-    script("dockerd", &[word, &dir.display().to_string()], None);
+    script(&[word, &dir.display().to_string()]);
 }
 
 impl Drop for OwnEngine {
     fn drop(&mut self) {
+        // One that stands still cannot end its containers.
+        self.tell("resume");
         self.tell("stop");
     }
 }
 
-fn script(name: &str, args: &[&str], host: Option<&str>) -> String {
-    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts");
-    let mut command = Command::new(scripts.join(name));
-    command.args(args);
-    if let Some(host) = host {
-        command.env("DOCKER_HOST", host);
-        let cache = std::env::var_os("GLOVEBOX_TEST_IMAGE_CACHE");
-        let cache = cache.unwrap_or_else(|| scripts.join("../target/images").into());
-        command.env("GLOVEBOX_IMAGE_CACHE", cache);
-    }
-    let out = command.output().expect("the script");
+fn script(args: &[&str]) -> String {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/dockerd");
+    let out = Command::new(script).args(args).output();
+    let out = out.expect("the script");
     let said = String::from_utf8_lossy(&out.stderr);
-    assert!(out.status.success(), "{name} {args:?}: {said}");
+    assert!(out.status.success(), "{args:?}: {said}");
     String::from_utf8_lossy(&out.stdout).trim().to_owned()
 }

@@ -5,5 +5,7 @@
 mod engine;
 mod fresh;
 mod harness;
+#[path = "../../../../tests/support/engine/image.rs"]
+mod image;
 mod kept;
 mod outages;

@@ -1,7 +1,10 @@
 //! An engine that dies or hangs while a program runs. Each test has an engine of its own.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use glovebox_backend::Canceler;
 use glovebox_model::{Code, Millis};
 
 use crate::harness::{Asked, House, Outcome, OwnEngine, shared, tell};
@@ -58,15 +61,27 @@ fn an_engine_that_hangs_is_given_up() -> Outcome {
     }
     let engine = OwnEngine::start();
     let mut house = House::new(&engine.host, "runc");
-    house.profile.limits.wall_ms = Millis(4000);
-    let dir = engine.dir();
-    let asked = Asked {
-        act: Some(Box::new(move |_| tell(&dir, "pause"))),
-        ..Asked::default()
-    };
-    let since = Instant::now();
-    let said = house.run_with(&["sh", "-c", "trap '' TERM; echo ready; sleep 300"], asked);
-    let took = since.elapsed();
+    let paused = Rc::new(Cell::new(false));
+    // One that could not even begin in its time gets more.
+    let (said, took) = [1500, 15_000]
+        .into_iter()
+        .map(|wall_ms| {
+            house.profile.limits.wall_ms = Millis(wall_ms);
+            let (dir, paused) = (engine.dir(), Rc::clone(&paused));
+            let act = move |_: &Canceler| {
+                tell(&dir, "pause");
+                paused.set(true);
+            };
+            let asked = Asked {
+                act: Some(Box::new(act)),
+                ..Asked::default()
+            };
+            let since = Instant::now();
+            let said = house.run_with(&["sh", "-c", "trap '' TERM; echo ready; sleep 300"], asked);
+            (said, since.elapsed())
+        })
+        .find(|_| paused.get())
+        .expect("it never began");
     engine.tell("resume");
     assert_eq!(
         said.error().code,

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use glovebox_backend::{Cancel, Layer, Place, Prepared, Run, Sandbox, Spec, Tray, Tree};
-use glovebox_model::{Access, Profile, Result};
+use glovebox_model::{Access, Bytes, Count, Profile, Result};
 use glovebox_workspace::Dir;
 use glovebox_workspace::change::{Changes, Held, Outcome, ReadLimits, What};
 
@@ -27,6 +27,9 @@ impl Ground {
         }
         let mut profile = profile();
         profile.workspace = Access::Rw;
+        // More than neighbours can take meanwhile: what they took is laid to whoever closes a directory.
+        profile.limits.disk_bytes = Bytes::mib(1 << 20);
+        profile.limits.disk_files = Count(1 << 30);
         Self {
             lower: Dir::open_trusted(&path("work")).unwrap(),
             shelf: Dir::open_trusted(&path("held")).unwrap(),

@@ -116,8 +116,7 @@ except OSError as e:
 }
 
 pub(crate) fn a_large_file_and_one_with_holes_arrive() {
-    let mut ground = Ground::new();
-    ground.profile.limits.disk_bytes = glovebox_model::Bytes::mib(256);
+    let ground = Ground::new();
     std::fs::write(ground.work().join("grows"), vec![7u8; 20 << 20]).unwrap();
     let held = ground.hold("one");
     let line = "head -c 30000000 /dev/urandom > large; sha256sum < large

@@ -349,7 +349,8 @@ fn a_server_keeps_them_and_says_the_same() {
 fn one_in_use_is_not_taken_down() {
     let trial = Trial::new();
     // Far longer than anybody waits for it.
-    let config = trial.file("long.toml", "[settings]\ntimeout = \"4m\"\n");
+    let config = "[settings]\ntimeout = \"4m\"\n[sandbox]\nacquire_timeout = \"0s\"\n";
+    let config = trial.file("long.toml", config);
     let server = Served::start(&trial, &["--config", config.to_str().unwrap()]);
     let run = |args: &[&str]| trial.run(&with(&server, args));
     let made = run(&[

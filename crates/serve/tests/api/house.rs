@@ -33,11 +33,22 @@ impl House {
 
     /// With one that was forked before there were any threads.
     pub(crate) fn of(spawner: Spawner, change: impl FnOnce(&mut Options)) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        Self::governed(spawner, "", change)
+    }
+
+    /// With a configuration of its operator.
+    pub(crate) fn under(config: &str) -> Self {
+        Self::governed(Spawner::fork().unwrap(), config, |_| {})
+    }
+
+    fn governed(spawner: Spawner, config: &str, change: impl FnOnce(&mut Options)) -> Self {
+        // Nothing here is about a disk, and one that is busy elsewhere makes every commit long.
+        let memory = tempfile::tempdir_in("/dev/shm");
+        let directory = memory.or_else(|_| tempfile::tempdir()).unwrap();
         let rules = HouseRules {
             state: StateDir::open(directory.path().join("state")).unwrap(),
             database: None,
-            config: Config::parse("", "none").unwrap(),
+            config: Config::parse(config, "none").unwrap(),
             shadow: None,
             host: host_facts(),
             concurrency_ceiling: 16,

@@ -317,7 +317,7 @@ pub(crate) fn an_agent_has_its_own_sandboxes_and_no_other_agents() {
 }
 
 pub(crate) fn a_sandbox_in_use_is_not_taken_down() {
-    let house = House::open();
+    let house = House::under("[sandbox]\nacquire_timeout = \"0s\"\n");
     let made = house.post("/v1/sandboxes", &json!({"lifetime": "shared"}));
     assert_eq!(made.status, 201, "{}", made.text());
     let name = made.json()["name"].as_str().unwrap().to_owned();
