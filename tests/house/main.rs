@@ -7,4 +7,5 @@ mod licences;
 mod outbound;
 mod promises;
 mod sources;
+mod suite;
 mod tree;
