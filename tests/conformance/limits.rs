@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use support::{Column, processes_with, wait_until};
+use support::{Column, is_full, processes_with, wait_until};
 
-use crate::table::{Case, Ground, is_full};
+use crate::table::{Case, Ground};
 
 pub const CASES: &[Case] = &[
     Case::new(

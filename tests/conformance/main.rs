@@ -8,14 +8,14 @@ mod program;
 mod record;
 mod table;
 
-use support::Column;
+use support::{Column, is_full};
 use table::Case;
 
 /// Those that wait for a clock come first, so that the others run beside them.
 fn cases(column: Column) -> Vec<Case> {
     let program = match column {
         // Of what an engine does before its runtime is asked, one is enough where it takes longest.
-        Column::Runsc if !table::is_full() => &program::CASES[..1],
+        Column::Runsc if !is_full() => &program::CASES[..1],
         _ => program::CASES,
     };
     [limits::CASES, program, files::CASES, record::CASES].concat()

@@ -6,9 +6,9 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::{Column, Run};
+use support::{Column, Run, is_full};
 
-use crate::table::{Case, Ground, is_full};
+use crate::table::{Case, Ground};
 
 /// The first says most in one run.
 pub const CASES: &[Case] = &[

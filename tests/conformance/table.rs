@@ -11,11 +11,6 @@ use support::{Caller, Column, Run, Trial};
 /// Starting a container is mostly waiting, even on two processors.
 const HANDS: usize = 3;
 
-/// Every row in every column, and every loop to its end, is asked for: `GLOVEBOX_TEST_FULL=1`.
-pub fn is_full() -> bool {
-    std::env::var_os("GLOVEBOX_TEST_FULL").is_some_and(|it| it == "1")
-}
-
 /// A state directory and a workspace of one case's own, in one column.
 pub struct Ground {
     pub trial: Trial,

@@ -8,8 +8,7 @@ use support::{Caller, Server, Start, Trial, python};
 
 /// More with `GLOVEBOX_TEST_FULL=1`.
 fn wanted() -> usize {
-    let is_full = std::env::var_os("GLOVEBOX_TEST_FULL").is_some_and(|it| it == "1");
-    if is_full { 6 } else { 2 }
+    if support::is_full() { 6 } else { 2 }
 }
 
 fn serve(trial: &Trial) -> Server {

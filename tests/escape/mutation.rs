@@ -283,7 +283,7 @@ fn a_removed_step_is_noticed() {
     let shared_memory = host.ready["shm"].to_string();
     let root = examine_all(Caller::Root, &shared_memory, |_| true).unwrap();
     // What one of the two notices is noticed; both are asked about everything in the long form.
-    let is_full = std::env::var_os("GLOVEBOX_TEST_FULL").is_some_and(|it| it == "1");
+    let is_full = support::is_full();
     let is_open = |part: &str| is_full || root.get(part).is_none_or(|it| *it == Finding::Same);
     let user = examine_all(Caller::User, &shared_memory, is_open).unwrap_or_default();
 

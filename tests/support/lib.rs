@@ -20,6 +20,7 @@ mod probes;
 mod registry;
 mod server;
 mod site;
+mod tier;
 mod trial;
 
 pub use api::{Api, Operation};
@@ -44,4 +45,5 @@ pub use probes::{
 pub use registry::Registry;
 pub use server::{Server, Start};
 pub use site::{Asked, Said, Site};
+pub use tier::is_full;
 pub use trial::{Outcome, Run, Trial};

@@ -123,7 +123,7 @@ fn limits_and_crashes_on_a_host_with_version_2() {
     if emulator_is_missing() {
         return;
     }
-    let full = std::env::var_os("GLOVEBOX_TEST_FULL").is_some();
+    let full = support::is_full();
     let guest = Guest::boot(if full { "all" } else { "root" });
     println!("guest kernel {}", guest.trial("kernel").said);
     isolation(&guest, "root", 0);

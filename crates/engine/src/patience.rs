@@ -12,7 +12,7 @@ pub enum Wait {
     Lease,
     /// For a client that sends a request, or a piece of one.
     Request,
-    /// Until the token of somebody who listens is looked at again.
+    /// Until a listener's token is checked again.
     Token,
     /// For a program that was asked to stop.
     Grace,

@@ -85,8 +85,7 @@ pub fn a_program_that_stopped_itself(caller: Caller) {
 pub fn an_end_at_the_very_moment_of_the_timeout(caller: Caller) {
     let asked = std::env::var("GLOVEBOX_TEST_TIMER_RACES").ok();
     let is_asked = asked.is_some();
-    let is_full = std::env::var_os("GLOVEBOX_TEST_FULL").is_some_and(|it| it == "1");
-    let usual = if is_full { 60 } else { 12 };
+    let usual = if support::is_full() { 60 } else { 12 };
     let rounds = asked.and_then(|text| text.parse().ok()).unwrap_or(usual);
     beside_a_neighbour(caller, |trial| {
         let since = Instant::now();

@@ -66,7 +66,7 @@ pub struct Pruned {
 
 /// How many rows are looked at together.
 const PAGE: usize = 1000;
-/// Whoever removes or makes anew waits no longer for the exec in it, and no longer than an exec would.
+/// Removing and recreating wait no longer for the exec in it, and no longer than an exec would.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The last exec has ended; its turn may still be given back.
 const LAST_TURN: Duration = Duration::from_secs(1);
