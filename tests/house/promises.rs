@@ -32,7 +32,7 @@ fn promises(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Where the tests of a binary or of a crate stand.
+/// Where the tests of a binary, of a topic in one, or of a crate stand.
 fn sources_of(binary: &str) -> Vec<PathBuf> {
     let name = binary.strip_prefix("glovebox-").unwrap_or(binary);
     let mut found = files(&format!("tests/{name}"), ".rs");
@@ -40,9 +40,7 @@ fn sources_of(binary: &str) -> Vec<PathBuf> {
     found.extend(files("crates", ".rs").into_iter().filter(|path| {
         let mut parts = path.iter().skip(2).map(|part| part.to_string_lossy());
         parts.next().as_deref() == Some("tests")
-            && parts
-                .next()
-                .is_some_and(|part| part.trim_end_matches(".rs") == name)
+            && parts.any(|part| part.trim_end_matches(".rs") == name)
     }));
     found
 }

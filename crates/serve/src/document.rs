@@ -18,7 +18,7 @@ pub(crate) fn value() -> &'static Value {
 }
 
 /// The description as it is served and checked in.
-pub fn openapi_json() -> String {
+pub(crate) fn openapi_json() -> String {
     let mut text = serde_json::to_string_pretty(&*DOCUMENT).unwrap_or_default();
     text.push('\n');
     text
@@ -341,4 +341,30 @@ fn responses() -> Value {
         responses.insert(name(status).to_owned(), body);
     }
     Value::Object(responses)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    #[test]
+    fn the_checked_in_description_is_up_to_date() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../openapi.json");
+        let made = super::openapi_json();
+        if std::env::var_os("GLOVEBOX_UPDATE_OPENAPI").is_some() {
+            std::fs::write(&path, &made).unwrap();
+            return;
+        }
+        let kept = std::fs::read_to_string(&path).unwrap_or_default();
+        let first = made
+            .lines()
+            .zip(kept.lines())
+            .position(|(made, kept)| made != kept);
+        assert!(
+            made == kept,
+            "openapi.json differs from what the handlers say, first in line {:?}; \
+             run the tests with GLOVEBOX_UPDATE_OPENAPI=1 to write it",
+            first.map(|line| line + 1)
+        );
+    }
 }

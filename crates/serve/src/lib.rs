@@ -51,7 +51,6 @@ mod watches;
 mod wire;
 
 pub use auth::{Issued, TokenKey, bootstrap};
-pub use document::openapi_json;
 pub use inside::{Inside, LocalAgent, Who};
 pub use options::{Options, Times, TlsFiles};
 pub use server::{Listening, Stop, Summary, run};

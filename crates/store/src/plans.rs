@@ -19,7 +19,7 @@ use crate::store::Store;
 use crate::tokens::TokenFilter;
 use crate::verified_snapshots::newest_of_term;
 
-#[path = "../tests/common/postgres.rs"]
+#[path = "../tests/store/common/postgres.rs"]
 #[allow(
     dead_code,
     clippy::print_stderr,

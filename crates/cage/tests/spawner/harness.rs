@@ -15,14 +15,14 @@ pub(crate) struct Case {
     pub(crate) callers: &'static [Caller],
 }
 
-/// The functions, each under its own name.
+/// The functions, each under its own name, after the module that lists them.
 macro_rules! cases {
     ($($module:ident :: $name:ident),+ $(,)?) => {
         cases!(&[harness::Caller::Root, harness::Caller::User], $($module :: $name),+)
     };
     ($callers:expr, $($module:ident :: $name:ident),+ $(,)?) => {
         &[$(harness::Case {
-            name: stringify!($name),
+            name: concat!(module_path!(), "::", stringify!($name)),
             body: $module::$name,
             callers: $callers,
         }),+]
@@ -45,9 +45,10 @@ impl Caller {
     }
 
     fn name(self, case: &Case) -> String {
+        let (_crate, name) = case.name.split_once("::").unwrap();
         match self {
-            Self::Root => format!("root::{}", case.name),
-            Self::User => format!("user::{}", case.name),
+            Self::Root => format!("root::{name}"),
+            Self::User => format!("user::{name}"),
         }
     }
 
