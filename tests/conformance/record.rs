@@ -52,7 +52,17 @@ time.sleep(0.5)";
     outcome.expect("succeeded", 0, None);
     isolation(ground.column, &outcome.record);
     let used = |name: &str| outcome.record["usage"][name].as_u64().expect("a number");
-    assert!((350..5000).contains(&used("cpu_ms")), "{}", outcome.record);
+    // A program in gVisor is told the time that it was let run, on a busy host more than it had.
+    let least = if ground.column == Column::Runsc {
+        50
+    } else {
+        350
+    };
+    assert!(
+        (least..5000).contains(&used("cpu_ms")),
+        "{}",
+        outcome.record
+    );
     assert!(used("max_memory_bytes") > 48 << 20, "{}", outcome.record);
     assert!(used("max_pids") >= 1, "{}", outcome.record);
     assert!(outcome.record["duration_ms"].as_u64() >= Some(350));

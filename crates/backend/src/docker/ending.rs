@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use glovebox_model::{Code, Error, LimitKind, Stage, Usage};
+use glovebox_model::{Code, Error, LimitKind, Limits, Stage, Usage};
 
 use super::attend::{Attended, Reason};
 use super::cli::shorten;
@@ -18,7 +18,7 @@ pub(super) fn ended(
     attended: &Attended,
     code: i32,
     oom: bool,
-    cpu_ms: u64,
+    limits: &Limits,
     lasted: Duration,
 ) -> Ended {
     let used = &attended.used;
@@ -26,7 +26,10 @@ pub(super) fn ended(
     // only certain when it was ours.
     let shell_signal = Some(code - 128).filter(|signal| (1..=64).contains(signal));
     let oom = oom || used.oom_kills > 0;
-    let burnt = used.cpu_us / 1000 >= cpu_ms;
+    let burnt = used.cpu_us / 1000 >= limits.cpu_ms.get();
+    // What was ended for memory had all that it may have, even if its account was gone too soon to be
+    // read.
+    let full = if oom { limits.memory_bytes.get() } else { 0 };
     let ran_into = match shell_signal {
         Some(SIGXCPU | SIGKILL) if burnt => Some(LimitKind::Cpu),
         Some(SIGXCPU) => Some(LimitKind::Cpu),
@@ -53,7 +56,7 @@ pub(super) fn ended(
         duration: lasted,
         usage: Usage {
             cpu_ms: used.cpu_us / 1000,
-            max_memory_bytes: used.max_memory,
+            max_memory_bytes: used.max_memory.max(full),
             max_pids: used.max_pids,
         },
         notices_dropped: 0,

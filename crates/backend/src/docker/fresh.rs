@@ -171,8 +171,8 @@ impl Fresh {
         }
         let code = i32::try_from(state.exit_code).unwrap_or(255);
         let lasted = state.lasted().unwrap_or(attended.lasted).max(attended.seen);
-        let cpu_ms = run.profile.limits.cpu_ms.get();
-        Ok(ended(&attended, code, state.oom_killed, cpu_ms, lasted))
+        let (limits, oom) = (&run.profile.limits, state.oom_killed);
+        Ok(ended(&attended, code, oom, limits, lasted))
     }
 }
 

@@ -400,8 +400,8 @@ impl Container {
         for outlet in &mut attended.outlets {
             outlet.release(sink);
         }
-        let cpu_ms = run.profile.limits.cpu_ms.get();
-        Ok(ended(&attended, code, starved, cpu_ms, attended.lasted))
+        let limits = &run.profile.limits;
+        Ok(ended(&attended, code, starved, limits, attended.lasted))
     }
 
     /// The container after an exec: standing, with nothing of the exec in it. True when the kernel
