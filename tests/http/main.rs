@@ -2,6 +2,7 @@
 
 mod admission;
 mod approvals;
+mod approvals_asked;
 mod approvals_bound;
 mod approvals_ground;
 mod approvals_server;

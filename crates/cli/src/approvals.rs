@@ -31,6 +31,8 @@ enum Body {
     AllowKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        expires_at: Option<Timestamp>,
     },
     Narrow {
         policy_overrides: Box<Overrides>,
@@ -52,7 +54,7 @@ impl Body {
     fn of(answer: Answer) -> Result<Self> {
         Ok(match answer {
             Answer::AllowOnce { reason } => Self::AllowOnce { reason },
-            Answer::AllowKind { reason } => Self::AllowKind { reason },
+            Answer::AllowKind { reason, expires_at } => Self::AllowKind { reason, expires_at },
             Answer::Narrow { overrides, reason } => Self::Narrow {
                 policy_overrides: Box::new(overrides.into()),
                 reason,
@@ -140,7 +142,7 @@ impl Approvals {
             Self::There(remote) => remote.get(
                 Target::new(GRANTS)
                     .optional("conversation_id", filter.conversation_id.as_deref())
-                    .optional("revoked", filter.include_revoked.then_some(true))
+                    .optional("revoked", filter.include_ended.then_some(true))
                     .optional("limit", Some(filter.limit).filter(|limit| *limit > 0))
                     .optional("cursor", filter.cursor.as_deref()),
             ),

@@ -10,6 +10,7 @@ mod desk;
 mod effect_line;
 mod effect_tool;
 mod exit;
+mod expiry;
 mod fresh_file;
 mod human;
 mod interrupt;

@@ -87,14 +87,14 @@ mod tests {
         table.push(["a".into(), Cell::toned(Tone::Good, "ok"), "5s".into()]);
         table.push(["long-name".into(), "x\ny\x1b[31m".into(), "1h".into()]);
         let expected = "\
-ID         STATUS    AGE
-a          ok        5s
-long-name  x␤y�[31m  1h
+ID         STATUS         AGE
+a          ok             5s
+long-name  x␤y\\u{1b}[31m  1h
 ";
         assert_eq!(table.text(Paint::Plain), expected);
         let coloured = table.text(Paint::Colour);
         assert!(
-            coloured.contains("\x1b[32mok\x1b[0m        5s"),
+            coloured.contains("\x1b[32mok\x1b[0m             5s"),
             "{coloured:?}"
         );
         assert!(!coloured.contains("y\x1b[31m"), "{coloured:?}");

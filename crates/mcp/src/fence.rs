@@ -2,6 +2,8 @@
 //! between two lines that nothing inside could know beforehand, and it is cut to what a context
 //! window bears.
 
+use glovebox_model::is_unseen;
+
 /// Of a whole answer, if the caller says nothing.
 pub(crate) const WINDOW: usize = 24 << 10;
 /// The most that a caller can ask for: as much as a record holds of its output.
@@ -36,16 +38,9 @@ pub(crate) fn fenced(what: &str, text: &str) -> String {
 /// Words of others within a line of ours: nothing in them begins a line, moves a cursor, changes a
 /// colour, turns the direction of writing or is not seen at all.
 pub(crate) fn plain(text: &str) -> String {
-    let unseen = |it: char| {
-        matches!(
-            it,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
-        )
-    };
     let seen = |it: char| match it {
         '\t' | '\n' | '\r' => ' ',
-        it if it.is_control() || unseen(it) => '\u{fffd}',
+        it if is_unseen(it) => '\u{fffd}',
         it => it,
     };
     text.chars().map(seen).collect()

@@ -94,6 +94,10 @@ pub enum Answer {
         )]
         #[cfg_attr(feature = "openapi", schema(max_length = 2000))]
         reason: Option<String>,
+        /// Until then; as policy says where nothing is said, and never longer than that allows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+        expires_at: Option<Timestamp>,
     },
     /// This, with less than it asked for.
     Narrow {
@@ -168,7 +172,7 @@ impl Answer {
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::AllowOnce { reason }
-            | Self::AllowKind { reason }
+            | Self::AllowKind { reason, .. }
             | Self::Narrow { reason, .. }
             | Self::Edit { reason, .. }
             | Self::Deny { reason } => reason.as_deref(),
@@ -383,7 +387,24 @@ pub struct Grant {
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub revoked_at: Option<Timestamp>,
     pub revoked_by: Option<String>,
+    /// Those that have no end were made before grants had one, and are in force no longer.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    pub expires_at: Option<Timestamp>,
     pub used: u64,
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    pub last_used_at: Option<Timestamp>,
+}
+
+impl Grant {
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_none_or(|end| now >= end)
+    }
+
+    pub fn is_in_force(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_none() && !self.has_expired(now)
+    }
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ mod status;
 mod strict;
 mod token;
 mod units;
+mod unseen;
 mod webhook;
 mod writes;
 
@@ -75,5 +76,6 @@ pub use status::Status;
 pub use strict::{Numbers, strict_json};
 pub use token::{Role, Scope, Token};
 pub use units::{Bytes, Count, Cpus, Millis, UnitError};
+pub use unseen::{is_unseen, visible};
 pub use webhook::{DeliveryState, WebhookDelivery, WebhookEvent, WebhookInfo};
 pub use writes::{ChangeCount, Writes};

@@ -12,6 +12,9 @@ pub struct ApprovalSettings {
     pub deny_from: Option<Tier>,
     /// How long a request waits for people.
     pub expire: Millis,
+    /// How long a kind stays allowed where whoever allows it says nothing, and at most.
+    pub grant_expire: Millis,
+    pub grant_expire_max: Millis,
     /// How many people must agree to something critical.
     pub quorum: u32,
     /// For development: what would ask is done and recorded as automatic, but for upgrades.
@@ -28,6 +31,8 @@ impl Default for ApprovalSettings {
         Self {
             deny_from: None,
             expire: Millis::secs(30 * 60),
+            grant_expire: Millis::secs(8 * 3600),
+            grant_expire_max: Millis::secs(7 * 24 * 3600),
             quorum: 1,
             auto: false,
             elicitation: None,

@@ -121,6 +121,7 @@ pub struct NewGrant {
     /// In the one form that policy compares.
     pub kind: String,
     pub shown: String,
+    pub expires_at: Timestamp,
 }
 
 impl Store {

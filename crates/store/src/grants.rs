@@ -19,10 +19,13 @@ use crate::store::Store;
 /// More than anybody grants by hand; what is beyond is asked again.
 const IN_FORCE_MOST: i64 = 1000;
 
-/// Written so that the index is chosen which has the order, not the one of kinds.
-const NOT_REVOKED: &str = "coalesce(revoked_at, 0) = 0";
+const COLUMNS: &str = "grant_id, record, used, revoked_at, expires_at, last_used_at";
 
-const COLUMNS: &str = "grant_id, record, used, revoked_at";
+/// Those in force at the time that this parameter has. Written so that the index is chosen which has
+/// the order, not the one of kinds.
+fn in_force_at(parameter: usize) -> String {
+    format!("coalesce(revoked_at, 0) = 0 AND coalesce(expires_at, 0) > ?{parameter}")
+}
 
 /// Which grants to list.
 #[derive(Debug, Clone, Default)]
@@ -30,7 +33,8 @@ pub struct GrantFilter {
     pub space: Option<SpaceId>,
     /// Wants a space.
     pub conversation_id: Option<String>,
-    pub include_revoked: bool,
+    /// Also those that were revoked or have expired.
+    pub include_ended: bool,
     /// At most so many; 0 means the default of 50, and nobody gets more than 1000.
     pub limit: usize,
     /// `next` of the page before.
@@ -57,8 +61,9 @@ impl GrantFilter {
             values.push(session.indexed(conversation).into());
             conditions.push(format!("conversation_id = ?{}", values.len()));
         }
-        if !self.include_revoked {
-            conditions.push(NOT_REVOKED.to_owned());
+        if !self.include_ended {
+            values.push(Timestamp::now().as_microsecond().into());
+            conditions.push(in_force_at(values.len()));
         }
         after_cursor(
             "grant_id",
@@ -83,6 +88,8 @@ struct GrantRow {
     record: String,
     used: i64,
     revoked_at: Option<i64>,
+    expires_at: Option<i64>,
+    last_used_at: Option<i64>,
 }
 
 fn read_row(row: &Row<'_>) -> SqlResult<GrantRow> {
@@ -91,6 +98,8 @@ fn read_row(row: &Row<'_>) -> SqlResult<GrantRow> {
         record: row.get(1)?,
         used: row.get(2)?,
         revoked_at: row.get(3)?,
+        expires_at: row.get(4)?,
+        last_used_at: row.get(5)?,
     })
 }
 
@@ -99,13 +108,15 @@ impl GrantRow {
         let unreadable = || tampered(format!("the grant `{}` cannot be read", self.grant_id));
         let mut grant: Grant =
             serde_json::from_str(&self.record).map_err(|error| unreadable().caused_by(error))?;
-        // Whichever says that it was revoked is believed.
-        if grant.revoked_at.is_none()
-            && let Some(at) = self.revoked_at
-        {
-            let at = Timestamp::from_microsecond(at).map_err(|_| unreadable())?;
-            grant.revoked_at = Some(at);
-        }
+        let moment = |at: Option<i64>| {
+            at.map(Timestamp::from_microsecond)
+                .transpose()
+                .map_err(|_| unreadable())
+        };
+        // Whichever says that it was revoked, or ends earlier, is believed.
+        grant.revoked_at = grant.revoked_at.or(moment(self.revoked_at)?);
+        grant.expires_at = grant.expires_at.min(moment(self.expires_at)?);
+        grant.last_used_at = moment(self.last_used_at)?;
         grant.used = self.used.unsigned_abs();
         Ok(grant)
     }
@@ -142,6 +153,15 @@ pub(crate) fn insert(
     let indexed = session.indexed(&conversation).into_owned();
     // By its digest: a kind may be longer than an index takes, and is only compared.
     let kind = kind_digest(&new.kind);
+    let now = chains.now().as_microsecond();
+    // The index holds one of a kind that was not revoked: an expired one makes room.
+    session
+        .execute(
+            "UPDATE grants SET revoked_at = ?4 WHERE space_id = ?1 AND conversation_id = ?2
+             AND kind = ?3 AND revoked_at IS NULL AND coalesce(expires_at, 0) <= ?4",
+            values![approval.space_id.as_str(), &indexed, &kind, now],
+        )
+        .doing("end the expired grant")?;
     let there = session
         .exists(
             "SELECT EXISTS (SELECT 1 FROM grants WHERE space_id = ?1 AND conversation_id = ?2
@@ -163,24 +183,31 @@ pub(crate) fn insert(
         created_at: chains.now(),
         revoked_at: None,
         revoked_by: None,
+        expires_at: Some(new.expires_at),
         used: 0,
+        last_used_at: None,
     };
     session
         .execute(
             "INSERT INTO grants (grant_id, space_id, conversation_id, kind, created_at, revoked_at,
-                 used, record)
-             VALUES (?1, ?2, ?3, ?4, ?5, NULL, 0, ?6)",
+                 expires_at, used, record)
+             VALUES (?1, ?2, ?3, ?4, ?5, NULL, ?7, 0, ?6)",
             values![
                 grant.id.as_str(),
                 grant.space_id.as_str(),
                 &indexed,
                 &kind,
                 grant.created_at.as_microsecond(),
-                written(&grant)?
+                written(&grant)?,
+                new.expires_at.as_microsecond()
             ],
         )
         .doing("write the grant")?;
-    let details = json!({ "grant_id": grant.id, "kind_sha256": kind });
+    let details = json!({
+        "grant_id": grant.id,
+        "kind_sha256": kind,
+        "expires_at": grant.expires_at,
+    });
     chains.append(entry(approval, "grant.made", Some(by), details)?)?;
     Ok(())
 }
@@ -213,7 +240,7 @@ impl Store {
             let (sql, values) = filter.query(session)?;
             let rows = session
                 .rows(&sql, &values, |row| {
-                    Ok((read_row(row)?, row.get::<i64>(4)?))
+                    Ok((read_row(row)?, row.get::<i64>(6)?))
                 })
                 .doing("list the grants")?;
             let cursor = |(row, at): &(GrantRow, i64)| format!("{at}.{}", row.grant_id);
@@ -223,49 +250,56 @@ impl Store {
 
     /// Those that are in force in a conversation, newest first.
     pub fn grants_for(&self, space: &SpaceId, conversation: &str) -> Result<Vec<Grant>> {
+        let now = Timestamp::now();
         let rows = self.ask("look for grants", |session| {
             let conversation = session.indexed(conversation);
             session.rows(
                 &format!(
                     "SELECT {COLUMNS} FROM grants
-                     WHERE space_id = ?1 AND conversation_id = ?2 AND {NOT_REVOKED}
-                     ORDER BY created_at DESC, grant_id DESC LIMIT ?3"
+                     WHERE space_id = ?1 AND conversation_id = ?2 AND {}
+                     ORDER BY created_at DESC, grant_id DESC LIMIT ?3",
+                    in_force_at(4)
                 ),
-                values![space.as_str(), conversation, IN_FORCE_MOST],
+                values![
+                    space.as_str(),
+                    conversation,
+                    IN_FORCE_MOST,
+                    now.as_microsecond()
+                ],
                 read_row,
             )
         })?;
         let grants = rows.into_iter().map(GrantRow::into_grant);
         grants
-            .filter(|it| !matches!(it, Ok(grant) if grant.revoked_at.is_some()))
+            .filter(|it| !matches!(it, Ok(grant) if !grant.is_in_force(now)))
             .collect()
     }
 
-    /// Counts a use. A conflict when it was revoked meanwhile: then people must be asked.
+    /// Counts a use. A conflict when it has ended meanwhile: then people must be asked.
     pub fn use_grant(&self, id: &GrantId) -> Result<Grant> {
         let id = id.clone();
         self.write(move |chains| {
             let session = chains.session();
             let mut grant = find(session, &id)?.ok_or_else(|| not_found(&id))?;
-            if grant.revoked_at.is_some() {
-                let by = match &grant.revoked_by {
-                    Some(by) => format!(" by `{}`", shown(by)),
-                    None => String::new(),
+            let now = chains.now();
+            if !grant.is_in_force(now) {
+                let ended = match (&grant.revoked_by, grant.has_expired(now)) {
+                    (Some(by), _) => format!("was revoked by `{}`", shown(by)),
+                    (None, true) => "has expired".to_owned(),
+                    (None, false) => "was revoked".to_owned(),
                 };
-                return Err(Error::new(
-                    Code::Conflict,
-                    Stage::Obtain,
-                    format!("the grant `{id}` was revoked{by}"),
-                )
-                .hint("try again to be asked"));
+                let message = format!("the grant `{id}` {ended}");
+                return Err(Error::new(Code::Conflict, Stage::Obtain, message)
+                    .hint("try again to be asked"));
             }
             session
                 .execute(
-                    "UPDATE grants SET used = used + 1 WHERE grant_id = ?1",
-                    values![id.as_str()],
+                    "UPDATE grants SET used = used + 1, last_used_at = ?2 WHERE grant_id = ?1",
+                    values![id.as_str(), now.as_microsecond()],
                 )
                 .doing("count the use of the grant")?;
             grant.used += 1;
+            grant.last_used_at = Some(now);
             Ok(grant)
         })
         .map_err(at(Stage::Obtain))

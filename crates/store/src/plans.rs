@@ -50,7 +50,8 @@ const FILL_SQLITE: &str = "WITH RECURSIVE n(i) AS
         opened_seq, opened_seq * 1000, iif(opened_seq % 1000 = 0, opened_seq * 2000, NULL),
         iif(opened_seq % 1000 = 0, 'pending', 'used'), '{}' FROM sandbox_execs;
     INSERT INTO grants SELECT format('grt_%032x', opened_seq), space_id, conversation_id, exec_id,
-        opened_seq * 1000, iif(opened_seq % 3 = 0, 1, NULL), 0, '{}' FROM sandbox_execs;
+        opened_seq * 1000, iif(opened_seq % 3 = 0, 1, NULL), 0, '{}', opened_seq * 2000, NULL
+    FROM sandbox_execs;
     INSERT INTO outbox (delivery_id, message_id, webhook, event, created_at, state, attempts, due_at,
         ended_at, facts)
     SELECT format('msg_%032x', opened_seq), '', format('w%d', opened_seq % 3), '', opened_seq * 1000,
@@ -78,7 +79,8 @@ const FILL_POSTGRES: &str = "
         CASE WHEN opened_seq % 1000 = 0 THEN 'pending' ELSE 'used' END, '{}' FROM sandbox_execs;
     INSERT INTO grants SELECT 'grt_' || lpad(to_hex(opened_seq), 32, '0'), space_id,
         conversation_id, exec_id, opened_seq * 1000,
-        CASE WHEN opened_seq % 3 = 0 THEN 1 END, 0, '{}' FROM sandbox_execs;
+        CASE WHEN opened_seq % 3 = 0 THEN 1 END, 0, '{}', opened_seq * 2000, NULL
+    FROM sandbox_execs;
     INSERT INTO outbox (delivery_id, message_id, webhook, event, created_at, state, attempts, due_at,
         ended_at, facts)
     SELECT 'msg_' || lpad(to_hex(opened_seq), 32, '0'), '', 'w' || (opened_seq % 3), '',
@@ -221,7 +223,7 @@ fn grant_filters() -> Vec<(GrantFilter, &'static str)> {
     let filter = |space: bool, talk: bool, all: bool| GrantFilter {
         space: space.then(SpaceId::local),
         conversation_id: talk.then(|| "c7".to_owned()),
-        include_revoked: all,
+        include_ended: all,
         limit: 10,
         cursor: all.then(|| "15000000.grt_1".to_owned()),
     };

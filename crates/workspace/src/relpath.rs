@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use glovebox_model::{ByteString, Code, Error, Stage};
+use glovebox_model::{ByteString, Code, Error, Stage, is_unseen};
 
 /// The longest single file name that Linux file systems take.
 const NAME_MAX: usize = 255;
@@ -141,14 +141,8 @@ pub(crate) fn shown(path: &[u8]) -> String {
             match character {
                 '\\' => text.push_str("\\\\"),
                 '\n' => text.push_str("\\n"),
-                // Text that turns around or has no width can make one path look like another.
-                '`'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2066}'..='\u{2069}' => {
-                    text.extend(character.escape_unicode());
-                }
-                c if c.is_control() => text.extend(c.escape_unicode()),
+                // What is not seen can make one path look like another.
+                c if matches!(c, '`' | '\t') || is_unseen(c) => text.extend(c.escape_unicode()),
                 c => text.push(c),
             }
         }

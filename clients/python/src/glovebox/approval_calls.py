@@ -27,8 +27,14 @@ def reply(
     reason: Optional[str],
     policy_overrides: Optional[Mapping[str, Any]],
     exec: Optional[Mapping[str, Any]],
+    expires_at: Optional[str],
 ) -> Call[Approval]:
-    said = {"reason": reason, "policy_overrides": policy_overrides, "exec": exec}
+    said = {
+        "reason": reason,
+        "policy_overrides": policy_overrides,
+        "exec": exec,
+        "expires_at": expires_at,
+    }
     body = {"decision": decision, **{key: it for key, it in said.items() if it is not None}}
     path = f"/v1/approvals/{segment(approval_id)}/reply"
     return changing("POST", path, of(Approval), json_body=body, timeout=_ANSWER)

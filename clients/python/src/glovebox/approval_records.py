@@ -157,7 +157,7 @@ class Replayed:
 
 @dataclass(frozen=True)
 class Grant:
-    """That a kind of action needs no new answer in a conversation, until it is revoked."""
+    """That a kind of action needs no new answer in a conversation, until it ends or is revoked."""
 
     id: str = ""
     space_id: str = ""
@@ -170,5 +170,7 @@ class Grant:
     created_at: Optional[datetime] = moment()
     revoked_at: Optional[datetime] = moment()
     revoked_by: Optional[str] = None
+    expires_at: Optional[datetime] = moment()
     used: int = 0
+    last_used_at: Optional[datetime] = moment()
     extra: Mapping[str, Any] = values(dict)

@@ -51,14 +51,17 @@ class Approvals:
         reason: Optional[str] = None,
         policy_overrides: Optional[Mapping[str, Any]] = None,
         exec: Optional[Mapping[str, Any]] = None,
+        expires_at: Optional[str] = None,
     ) -> Approval:
-        """`allow_once`, `allow_kind`, `narrow` (with `policy_overrides`), `edit` (with `exec`) or
-        `deny`. What was answered already is a `Conflict`; after its time it is `Expired`.
+        """`allow_once`, `allow_kind` (until `expires_at`), `narrow` (with `policy_overrides`), `edit`
+        (with `exec`) or `deny`. What was answered already is a `Conflict`; after its time it is `Expired`.
 
             gb.approvals.reply(it.id, "narrow", policy_overrides={"memory": "1G"})
         """
         return self._client._send(
-            approval_calls.reply(approval_id, decision, reason, policy_overrides, exec)
+            approval_calls.reply(
+                approval_id, decision, reason, policy_overrides, exec, expires_at
+            )
         )
 
     def allow(

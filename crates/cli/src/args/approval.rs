@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::TypedValueParser;
 use clap::{Args, Subcommand};
-use glovebox_model::{ApprovalId, ApprovalState, ExecId, GrantId};
+use glovebox_model::{ApprovalId, ApprovalState, ExecId, GrantId, Millis};
 
 use super::options::{id, words};
 use crate::narrowing::Narrowing;
@@ -80,7 +80,7 @@ pub(crate) struct ApprovalInfoArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   glovebox approval approve apr_3f0c…
-  glovebox approval approve apr_3f0c… --kind
+  glovebox approval approve apr_3f0c… --kind --expires 2h
   glovebox --server URL approval approve apr_3f0c… --run
   glovebox approval approve apr_3f0c… --narrow memory=512M --narrow network=none
   glovebox approval approve apr_3f0c… --edit better.py --reason 'without the rm'")]
@@ -90,6 +90,9 @@ pub(crate) struct ApproveArgs {
     /// This, and its kind in this conversation from now on, until `glovebox approval revoke`
     #[arg(long, conflicts_with_all = ["narrow", "edit"])]
     pub(crate) kind: bool,
+    /// How long its kind stays allowed (`30m`, `8h`); as policy says without it
+    #[arg(long, value_name = "TIME", requires = "kind")]
+    pub(crate) expires: Option<Millis>,
     /// With less than it asks for, under the names of the configuration; may be given more than
     /// once
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "edit")]

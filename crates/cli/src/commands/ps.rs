@@ -220,7 +220,7 @@ mod tests {
 ID              STATUS   COMMAND                           EXIT      DURATION  AGE
 e_020202020202  running  sh -c 'echo a long line; exit 3'  -         1m        1m
 e_010101010101  failed   sh -c 'echo a long line; exit 3'  3         1.5s      10m
-e_030303030303  killed   'ev�il' -c 'echo a long line; e…  signal 9  1.5s      1h
+e_030303030303  killed   'ev\\u{1b}il' -c 'echo a long li…  signal 9  1.5s      1h
 "
         );
     }

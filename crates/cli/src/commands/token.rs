@@ -2,7 +2,7 @@
 
 use glovebox_model::{Code, Error, Result, Stage, Token};
 use glovebox_store::TokenFilter;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::args::{
     Global, TokenCommand, TokenCreateArgs, TokenInfoArgs, TokenLsArgs, TokenRmArgs, TokenVerb,
@@ -13,8 +13,8 @@ use crate::exit::Exit;
 use crate::human::{age, time};
 use crate::paint::{Paint, Tone};
 use crate::render::{self, one_line};
-use crate::stdout;
 use crate::table::{Cell, Table};
+use crate::{expiry, stdout};
 
 pub(crate) fn run(global: &Global, command: TokenCommand) -> Result<Exit> {
     let context = Context::new(global);
@@ -49,12 +49,6 @@ fn request(args: TokenCreateArgs, now: Timestamp) -> Result<TokenRequest> {
         let message = format!("the role `{}` does not have `{scope}`", args.role);
         return Err(invalid(message).hint(format!("it has: {}", names.join(", "))));
     }
-    let expires_at = args.expires.map(|it| {
-        i64::try_from(it.get())
-            .ok()
-            .and_then(|ms| now.checked_add(SignedDuration::from_millis(ms)).ok())
-            .ok_or_else(|| invalid(format!("`--expires {it}` is later than any date")))
-    });
     Ok(TokenRequest {
         name: args.name,
         role: args.role,
@@ -62,7 +56,7 @@ fn request(args: TokenCreateArgs, now: Timestamp) -> Result<TokenRequest> {
         scopes,
         user_id: args.user_id,
         agent_id: args.agent_id,
-        expires_at: expires_at.transpose()?,
+        expires_at: expiry::end(args.expires, now)?,
     })
 }
 

@@ -115,7 +115,10 @@ impl Prompt {
             };
             let answer = match offer.read(&line) {
                 Some(Choice::Once(reason)) => Answer::AllowOnce { reason },
-                Some(Choice::Kind(reason)) => Answer::AllowKind { reason },
+                Some(Choice::Kind(reason)) => Answer::AllowKind {
+                    reason,
+                    expires_at: None,
+                },
                 Some(Choice::Deny(reason)) => Answer::Deny { reason },
                 Some(Choice::Later) => return Said::Later,
                 Some(Choice::Edit(reason)) => match self.edited(approval) {

@@ -1,7 +1,6 @@
 //! Asking the person at the terminal, in the process that runs the exec itself.
 
 use glovebox_model::{Answer, Call, Code, Error, Party, Reply, Result, Stage, Via};
-use glovebox_store::NewGrant;
 use glovebox_workspace::Project;
 use jiff::Timestamp;
 
@@ -45,13 +44,9 @@ impl Engine {
             answer: answer.clone(),
         };
         let now = Timestamp::now();
-        let approval = match (&answer, &petition.kind) {
-            (Answer::AllowKind { .. }, Some(kind)) => {
-                let grant = NewGrant {
-                    id: glovebox_model::GrantId::from_random(crate::path::random()?),
-                    kind: kind.kind.clone(),
-                    shown: kind.shown.clone(),
-                };
+        let approval = match &answer {
+            Answer::AllowKind { expires_at, .. } => {
+                let grant = petition.new_grant(&approval, *expires_at, settings)?;
                 store.reply_granting(&approval.id, reply, grant, now)?
             }
             _ => store.reply(&approval.id, reply, now)?,

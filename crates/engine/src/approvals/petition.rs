@@ -2,9 +2,11 @@
 
 use glovebox_model::{
     Answer, Approval, ApprovalId, ApprovalState, Ask, BackendName, Code, Effect, Error, ExecId,
-    Party, Permit, Program, Result, Ruling, ScriptRef, Stage, StdinRef, Tier, WorkspaceRef,
+    GrantId, Millis, Party, Permit, Program, Result, Ruling, ScriptRef, Stage, StdinRef, Tier,
+    WorkspaceRef, visible,
 };
 use glovebox_policy::{ApprovalSettings, Assessed, GrantKind};
+use glovebox_store::NewGrant;
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
 
@@ -37,7 +39,6 @@ impl Petition {
     ) -> Result<Approval> {
         let call = self.assessed.call();
         let now = Timestamp::now();
-        let lasts = i64::try_from(settings.expire.get()).unwrap_or(i64::MAX);
         let tier = self.assessed.risk().tier;
         Ok(Approval {
             id: ApprovalId::from_random(random()?),
@@ -47,9 +48,7 @@ impl Petition {
             requested_by: by.name.clone(),
             requested_user: by.user_id.clone(),
             created_at: now,
-            expires_at: now
-                .checked_add(SignedDuration::from_millis(lasts))
-                .unwrap_or(Timestamp::MAX),
+            expires_at: later(now, settings.expire),
             state: ApprovalState::Pending,
             digest: self.digest.clone(),
             quorum: match tier {
@@ -63,13 +62,14 @@ impl Petition {
 
     fn ask(&self, exec: &ExecId, stdin: Option<&[u8]>) -> Ask {
         let (call, profile) = (self.assessed.call(), self.assessed.profile());
-        let argv: Vec<String> = call.program.argv().iter().map(|it| it.display()).collect();
+        let argv = call.program.argv();
+        let argv = argv.iter().map(|it| visible(&it.display())).collect();
         Ask {
-            description: self.description(),
-            code_preview: Ask::preview(&source(&call.program)),
+            description: visible(&self.description()),
+            code_preview: Ask::preview(&visible(&source(&call.program))),
             argv,
             cwd: crate::path::working_directory(call.cwd.as_ref())
-                .map_or_else(|_| String::new(), |cwd| cwd.display()),
+                .map_or_else(|_| String::new(), |cwd| visible(&cwd.display())),
             env_names: call.env.iter().map(|it| it.key.to_string()).collect(),
             workspace: match &call.workspace {
                 WorkspaceRef::Adopted(path) => path.display().to_string(),
@@ -82,12 +82,12 @@ impl Petition {
             signals: self.assessed.risk().signals.clone(),
             reasons: self.ruling.reasons.clone(),
             upgrades: self.ruling.upgrades.clone(),
-            justification: call.justification.clone(),
+            justification: call.justification.as_deref().map(visible),
             scripts: self.scripts.clone(),
             stdin: stdin.map(|bytes| StdinRef {
                 bytes: bytes.len() as u64,
                 digest: sha256(bytes),
-                preview: Ask::preview(&String::from_utf8_lossy(bytes)),
+                preview: Ask::preview(&visible(&String::from_utf8_lossy(bytes))),
             }),
             inputs: skill::inputs(call, exec)
                 .iter()
@@ -99,6 +99,47 @@ impl Petition {
             preview: call.preview.clone(),
             effects: self.effects.clone(),
         }
+    }
+
+    /// What `allow_kind` makes of it.
+    pub(crate) fn new_grant(
+        &self,
+        approval: &Approval,
+        expires_at: Option<Timestamp>,
+        settings: &ApprovalSettings,
+    ) -> Result<NewGrant> {
+        let refuse = |message: String, hint: &str| {
+            Err(Error::new(Code::Conflict, Stage::Obtain, message).hint(hint))
+        };
+        let Some(kind) = &self.kind else {
+            let message = "this has no kind that could be allowed: it cannot be told what it would \
+                           run, or it wants more than policy gives";
+            return refuse(message.to_owned(), "allow it once (`allow_once`)");
+        };
+        if approval.ids.conversation_id.is_none() {
+            let message = "a kind is allowed in a conversation, and this request names none";
+            let hint = "allow it once (`allow_once`), or send `conversation_id` with the call";
+            return refuse(message.to_owned(), hint);
+        }
+        let now = Timestamp::now();
+        let latest = later(now, settings.grant_expire_max);
+        if let Some(end) = expires_at
+            && (end <= now || end > latest)
+        {
+            let most = settings.grant_expire_max;
+            let message =
+                format!("a kind is allowed for `{most}` at most, and until a time to come");
+            return refuse(
+                message,
+                "say an earlier end; the operator sets the most as `approvals.grant_expire_max`",
+            );
+        }
+        Ok(NewGrant {
+            id: GrantId::from_random(random()?),
+            kind: kind.kind.clone(),
+            shown: kind.shown.clone(),
+            expires_at: expires_at.unwrap_or_else(|| later(now, settings.grant_expire)),
+        })
     }
 
     fn description(&self) -> String {
@@ -135,6 +176,11 @@ impl Engine {
         Err(Error::new(Code::Conflict, Stage::Obtain, message)
             .hint("deny it, and let it be asked for as it should be"))
     }
+}
+
+fn later(now: Timestamp, by: Millis) -> Timestamp {
+    let by = SignedDuration::from_millis(i64::try_from(by.get()).unwrap_or(i64::MAX));
+    now.checked_add(by).unwrap_or(Timestamp::MAX)
 }
 
 fn sha256(bytes: &[u8]) -> String {
@@ -227,12 +273,12 @@ pub(crate) fn outdated() -> Error {
         .hint("send it again: another policy may ask something else")
 }
 
-/// Too many wait for people already.
-pub(crate) fn put_off() -> Error {
+/// Too many wait for people already. `who` has them: "`robot` has".
+pub(crate) fn put_off(who: &str) -> Error {
     let mut error = Error::new(
         Code::RateLimited,
         Stage::Obtain,
-        "as many execs wait for an approval already as may wait",
+        format!("{who} as many execs waiting for an approval already as may wait"),
     )
     .hint("answer or cancel some: `glovebox approval ls`");
     error.retry.after_ms = Some(30_000);

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use glovebox_backend::Cancel;
 use glovebox_model::{
-    Answer, Approval, ApprovalId, ApprovalState, Call, Code, Error, Exec, ExecId, GrantId, Party,
-    Reply, Result, SpaceId, Stage, Status, Via,
+    Answer, Approval, ApprovalId, ApprovalState, Call, Code, Error, Exec, ExecId, Party, Reply,
+    Result, SpaceId, Stage, Status, Via, visible,
 };
 use glovebox_policy::Config;
 use glovebox_store::{Admitted, Adopted, NOBODY, NewGrant, Opened, RequestKey, Terms};
@@ -22,7 +22,10 @@ use super::seal::Kept;
 use super::{Dispatcher, locked};
 use crate::approvals::{Petition, Replayed, answered, denied, expired, gone_by, put_off};
 use crate::engine::Planned;
-use crate::path::{Draft, Plan, random};
+use crate::path::{Draft, Plan};
+
+/// So many askers of one space can use their share of its places to the full.
+const ASKERS: u32 = 4;
 
 /// Everything of an exec that waits for people.
 #[derive(Debug)]
@@ -34,6 +37,8 @@ pub(super) struct Awaiting {
     live: Arc<Live>,
     cancel: Cancel,
     journal: Journal,
+    /// The token that asks, by its name.
+    asker: String,
     since: Instant,
 }
 
@@ -54,9 +59,7 @@ impl Dispatcher {
         petition: &Petition,
         request: Request<'_>,
     ) -> Result<Result<Exec, ExecId>> {
-        if !self.has_room_to_wait(&petition.assessed.call().ids.space_id) {
-            return Err(put_off());
-        }
+        self.ensure_room_to_wait(&petition.assessed.call().ids.space_id, request.by)?;
         let settings = self.engine.config().approvals();
         let approval = petition.approval(
             &draft.exec_id,
@@ -75,7 +78,8 @@ impl Dispatcher {
         };
         let space = record.ids.space_id.clone();
         let sealed = self.seal.close(&space, &record.exec_id, &kept)?;
-        let mut waits = self.attend_to(&record, project)?;
+        let asker = request.by.name.clone();
+        let mut waits = self.attend_to(&record, project, asker)?;
         let terms = Terms {
             key: request.key,
             budget: self.budget_of(&record),
@@ -100,15 +104,26 @@ impl Dispatcher {
         Ok(Ok(record))
     }
 
-    /// No space can keep the others from asking.
-    fn has_room_to_wait(&self, space: &SpaceId) -> bool {
+    /// No space can keep the others from asking, and no agent the others of its space. What a
+    /// request says of its agent does not count here; its token does.
+    fn ensure_room_to_wait(&self, space: &SpaceId, by: &Party) -> Result<()> {
         let settings = locked(&self.settings).0.clone();
         let most = settings.max_queued.max(1);
         let share = settings.max_queued_per_space.unwrap_or((most / 4).max(1));
         let waiting = locked(&self.awaiting);
-        let own = waiting.values().filter(|it| it.live.space == *space);
-        let within = |count: usize, most: u32| u32::try_from(count).is_ok_and(|it| it < most);
-        within(own.count(), share) && within(waiting.len(), most)
+        let of_space = || waiting.values().filter(|it| it.live.space == *space);
+        let of_asker = of_space().filter(|it| it.asker == by.name).count();
+        let is_full = |count: usize, most: u32| u32::try_from(count).is_ok_and(|it| it >= most);
+        if is_full(of_asker, (share / ASKERS).max(1)) {
+            return Err(put_off(&format!("`{}` has", visible(&by.name))));
+        }
+        if is_full(of_space().count(), share) {
+            return Err(put_off("this space has"));
+        }
+        if is_full(waiting.len(), most) {
+            return Err(put_off("the server has"));
+        }
+        Ok(())
     }
 
     fn keep(&self, awaiting: Awaiting) {
@@ -118,7 +133,7 @@ impl Dispatcher {
         self.news.send_modify(|number| *number += 1);
     }
 
-    fn attend_to(&self, record: &Exec, project: Project) -> Result<Waits> {
+    fn attend_to(&self, record: &Exec, project: Project, asker: String) -> Result<Waits> {
         let account = Account {
             space: record.ids.space_id.clone(),
             user: record.ids.user_id.clone(),
@@ -130,6 +145,7 @@ impl Dispatcher {
             project,
             live: Arc::new(live),
             cancel,
+            asker,
         })
     }
 
@@ -159,7 +175,11 @@ impl Dispatcher {
                 return Ok(());
             }
         };
-        let waits = self.attend_to(&record, project)?;
+        let asker = match &record.approval_id {
+            Some(id) => self.store()?.approval(Some(space), id)?.requested_by,
+            None => String::new(),
+        };
+        let waits = self.attend_to(&record, project, asker)?;
         self.keep(waits.with(opened, record, sealed_call));
         Ok(())
     }
@@ -257,9 +277,12 @@ impl Dispatcher {
         self.engine.place(&mut call)?;
         let project = self.engine.project(space, &call.workspace)?;
         let draft = Draft::again(&call, project.id().clone(), exec.clone())?;
-        if matches!(answer, Answer::AllowKind { .. }) {
+        if let Answer::AllowKind { expires_at, .. } = answer {
             let petition = self.engine.petition_again(&call, project.work())?;
-            return petition.map(|it| it.new_grant(approval)).transpose();
+            let settings = self.engine.config().approvals();
+            return petition
+                .map(|it| it.new_grant(approval, *expires_at, settings))
+                .transpose();
         }
         let mut trial = approval.clone();
         trial.replies.push(Reply {
@@ -521,6 +544,7 @@ struct Waits {
     project: Project,
     live: Arc<Live>,
     cancel: Cancel,
+    asker: String,
 }
 
 impl Waits {
@@ -544,6 +568,7 @@ impl Waits {
             live: self.live,
             cancel: self.cancel,
             journal: self.journal,
+            asker: self.asker,
             since: Instant::now(),
         }
     }
@@ -560,26 +585,4 @@ fn ended(mut record: Exec, error: Error) -> Exec {
     record.ended_at = Some(Timestamp::now());
     record.error = Some(error.of_exec(record.exec_id.clone()));
     record
-}
-
-impl Petition {
-    /// What `allow_kind` makes of it.
-    fn new_grant(&self, approval: &Approval) -> Result<NewGrant> {
-        let Some(kind) = &self.kind else {
-            let message = "this has no kind that could be allowed: it cannot be told what it would \
-                           run, or it wants more than policy gives";
-            return Err(Error::new(Code::Conflict, Stage::Obtain, message)
-                .hint("allow it once (`allow_once`)"));
-        };
-        if approval.ids.conversation_id.is_none() {
-            let message = "a kind is allowed in a conversation, and this request names none";
-            return Err(Error::new(Code::Conflict, Stage::Obtain, message)
-                .hint("allow it once (`allow_once`), or send `conversation_id` with the call"));
-        }
-        Ok(NewGrant {
-            id: GrantId::from_random(random()?),
-            kind: kind.kind.clone(),
-            shown: kind.shown.clone(),
-        })
-    }
 }

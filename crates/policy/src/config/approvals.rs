@@ -11,10 +11,12 @@ use super::value::{read_bool, read_strings, read_time, read_whole, refuse};
 use crate::approvals::{ApprovalSettings, HostMount, HostSettings, MountMode};
 use crate::word::Word;
 
-const KEYS: [&str; 8] = [
+const KEYS: [&str; 10] = [
     "mode",
     "deny_from",
     "expire",
+    "grant_expire",
+    "grant_expire_max",
     "quorum",
     "auto",
     "elicitation",
@@ -26,6 +28,7 @@ const MOUNT_KEYS: [&str; 3] = ["source", "target", "mode"];
 /// More people than that are never there at once.
 const QUORUM_MAX: u64 = 16;
 const DAY: Millis = Millis::secs(24 * 3600);
+const YEAR: Millis = Millis::secs(365 * 24 * 3600);
 
 /// What a mount of the host's never shows, whoever agrees.
 const FORBIDDEN_SOURCES: [&str; 8] = [
@@ -72,6 +75,12 @@ pub(super) fn read_approvals(
             "expire" => {
                 settings.expire = read_time(document, key, node, Millis::secs(1)..=DAY)?;
             }
+            "grant_expire" => {
+                settings.grant_expire = read_time(document, key, node, Millis::secs(1)..=YEAR)?;
+            }
+            "grant_expire_max" => {
+                settings.grant_expire_max = read_time(document, key, node, Millis::secs(1)..=YEAR)?;
+            }
             "quorum" => {
                 let number = read_whole(document, key, node, 1..=QUORUM_MAX)?;
                 settings.quorum = u32::try_from(number).unwrap_or(1);
@@ -83,6 +92,8 @@ pub(super) fn read_approvals(
             _ => return Err(unknown_key(document, "under `[approvals]`", key, &KEYS)),
         }
     }
+    // Where only the most is said, it also holds for those who say nothing.
+    settings.grant_expire = settings.grant_expire.min(settings.grant_expire_max);
     Ok(section)
 }
 

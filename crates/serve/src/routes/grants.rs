@@ -25,7 +25,7 @@ const LIMIT: usize = 50;
 pub(super) struct Filter {
     #[param(inline)]
     conversation_id: Option<Id>,
-    /// Also those that were revoked.
+    /// Also those that were revoked or have expired.
     #[param(default = false)]
     revoked: Option<bool>,
     /// At most so many.
@@ -52,7 +52,7 @@ pub(super) async fn list(
     let filter = GrantFilter {
         space: Some(caller.space().clone()),
         conversation_id: filter.conversation_id.map(|id| id.0),
-        include_revoked: filter.revoked.unwrap_or(false),
+        include_ended: filter.revoked.unwrap_or(false),
         limit: filter.limit.unwrap_or(LIMIT),
         cursor: filter.cursor,
     };

@@ -1,6 +1,7 @@
 //! What a person answers to a request.
 
 use glovebox_model::{Answer as Said, Code, Program};
+use jiff::Timestamp;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -21,6 +22,9 @@ pub(crate) struct ReplyRequest {
     policy_overrides: Option<PolicyOverrides>,
     /// Of `edit`, and of no other: what runs in its place.
     exec: Option<ProgramSpec>,
+    /// Of `allow_kind`, and of no other: when it ends. Without it as policy says.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Timestamp>,
 }
 
 impl Sent for ReplyRequest {
@@ -47,6 +51,7 @@ pub(super) struct Fields {
     pub(super) reason: Option<Words>,
     pub(super) policy_overrides: Option<PolicyOverrides>,
     pub(super) exec: Option<ProgramSpec>,
+    pub(super) expires_at: Option<Timestamp>,
 }
 
 impl ReplyRequest {
@@ -56,6 +61,7 @@ impl ReplyRequest {
             reason: self.reason,
             policy_overrides: self.policy_overrides,
             exec: self.exec,
+            expires_at: self.expires_at,
         }
         .answer()
     }
@@ -65,9 +71,13 @@ impl Fields {
     /// What belongs to another answer is not passed over: whoever sent it meant something by it.
     pub(super) fn answer(self) -> Answer<Said> {
         let reason = self.reason.map(|words| words.0);
+        let expires_at = self.expires_at;
+        if expires_at.is_some() && self.decision != ReplyDecision::AllowKind {
+            return Err(clash("only `allow_kind` has `expires_at`"));
+        }
         match (self.decision, self.policy_overrides, self.exec) {
             (ReplyDecision::AllowOnce, None, None) => Ok(Said::AllowOnce { reason }),
-            (ReplyDecision::AllowKind, None, None) => Ok(Said::AllowKind { reason }),
+            (ReplyDecision::AllowKind, None, None) => Ok(Said::AllowKind { reason, expires_at }),
             (ReplyDecision::Deny, None, None) => Ok(Said::Deny { reason }),
             (ReplyDecision::Narrow, Some(overrides), None) => Ok(Said::Narrow {
                 overrides: overrides.profile()?,
@@ -124,6 +134,10 @@ mod tests {
                 r#"{"decision":"allow_kind","reason":"x"}"#.to_owned(),
                 "allow_kind",
             ),
+            (
+                r#"{"decision":"allow_kind","expires_at":"2099-01-01T00:00:00Z"}"#.to_owned(),
+                "allow_kind",
+            ),
             (r#"{"decision":"deny","reason":"no"}"#.to_owned(), "deny"),
             (format!(r#"{{"decision":"narrow",{less}}}"#), "narrow"),
             (format!(r#"{{"decision":"edit",{program}}}"#), "edit"),
@@ -133,6 +147,10 @@ mod tests {
         for (text, code) in [
             (r#"{"decision":"narrow"}"#.to_owned(), Code::Conflict),
             (r#"{"decision":"edit"}"#.to_owned(), Code::Conflict),
+            (
+                r#"{"decision":"deny","expires_at":"2099-01-01T00:00:00Z"}"#.to_owned(),
+                Code::Conflict,
+            ),
             (
                 format!(r#"{{"decision":"allow_once",{less}}}"#),
                 Code::Conflict,

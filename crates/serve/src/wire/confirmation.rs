@@ -116,6 +116,8 @@ pub(crate) struct ConfirmationAnswer {
     decision: Option<ReplyDecision>,
     policy_overrides: Option<PolicyOverrides>,
     exec: Option<ProgramSpec>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Timestamp>,
 }
 
 impl Sent for ConfirmationAnswer {
@@ -154,7 +156,7 @@ impl Meant {
 impl ConfirmationAnswer {
     pub(crate) fn meant(self) -> Answer<Meant> {
         let is_reply = self.decision.is_some() || self.exec.is_some();
-        let is_reply = is_reply || self.policy_overrides.is_some();
+        let is_reply = is_reply || self.policy_overrides.is_some() || self.expires_at.is_some();
         match (self.r#type, self.decision) {
             (AnswerType::Reply, Some(decision)) => {
                 if self.approved.is_some() || self.modified_code.is_some() {
@@ -167,12 +169,13 @@ impl ConfirmationAnswer {
                     reason: self.reason,
                     policy_overrides: self.policy_overrides,
                     exec: self.exec,
+                    expires_at: self.expires_at,
                 };
                 fields.answer().map(|said| Meant::Answer(Box::new(said)))
             }
             (AnswerType::Reply, None) => Err(clash("`reply` needs `decision`")),
             (AnswerType::ConfirmationResponse, _) if is_reply => Err(clash(
-                "`decision`, `policy_overrides` and `exec` are of `reply`",
+                "`decision`, `policy_overrides`, `exec` and `expires_at` are of `reply`",
             )),
             (AnswerType::ConfirmationResponse, _) => self.confirmed(),
         }

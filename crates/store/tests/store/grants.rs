@@ -7,8 +7,8 @@ use std::thread;
 use crate::common::approval::{approval, grant, kind};
 use crate::common::{Fixture, on_both_databases};
 use glovebox_model::{Code, Grant, SpaceId};
-use glovebox_store::{Actor, EntryFilter, GrantFilter};
-use jiff::Timestamp;
+use glovebox_store::{Actor, EntryFilter, GrantFilter, NewGrant};
+use jiff::{SignedDuration, Timestamp};
 
 on_both_databases! {
     a_grant_comes_with_its_answer_and_goes_when_it_is_revoked,
@@ -16,6 +16,7 @@ on_both_databases! {
     a_kind_is_granted_once,
     uses_from_many_threads_are_all_counted,
     grants_are_listed_page_by_page,
+    a_grant_ends_with_its_time,
 }
 
 fn admin() -> Actor {
@@ -115,6 +116,49 @@ fn a_kind_is_granted_once(it: Fixture) {
     it.assert_sound();
 }
 
+fn a_grant_ends_with_its_time(it: Fixture) {
+    let asked = approval();
+    it.store.insert_approval(&asked).unwrap();
+    let now = Timestamp::now();
+    let brief = NewGrant {
+        expires_at: now + SignedDuration::from_millis(1),
+        ..grant("curl")
+    };
+    let id = brief.id.clone();
+    it.store
+        .reply_granting(&asked.id, kind("ann"), brief, now)
+        .unwrap();
+    let ended = it.store.grant(None, &id).unwrap();
+    while !ended.has_expired(Timestamp::now()) {
+        thread::yield_now();
+    }
+    let space = SpaceId::local();
+    assert!(it.store.grants_for(&space, "talk").unwrap().is_empty());
+    assert!(
+        it.store
+            .grants(&GrantFilter::default())
+            .unwrap()
+            .items
+            .is_empty()
+    );
+    let error = it.store.use_grant(&id).unwrap_err();
+    assert_eq!(error.code, Code::Conflict);
+    assert!(error.message.contains("has expired"), "{error}");
+    let listed = GrantFilter {
+        include_ended: true,
+        ..GrantFilter::default()
+    };
+    assert_eq!(it.store.grants(&listed).unwrap().items, [ended]);
+    // Its kind can be allowed again, and its last use is told.
+    let next = granted(&it, "curl");
+    it.store.use_grant(&next.id).unwrap();
+    let in_force = it.store.grants_for(&space, "talk").unwrap();
+    assert_eq!(in_force.len(), 1);
+    assert_eq!((&in_force[0].id, in_force[0].used), (&next.id, 1));
+    assert!(in_force[0].last_used_at.is_some());
+    it.assert_sound();
+}
+
 fn uses_from_many_threads_are_all_counted(it: Fixture) {
     let made = granted(&it, "curl");
     let stores = [it.open_again(), it.open_again()];
@@ -157,7 +201,7 @@ fn grants_are_listed_page_by_page(it: Fixture) {
         let filter = GrantFilter {
             space: Some(space.clone()),
             conversation_id,
-            include_revoked: true,
+            include_ended: true,
             ..GrantFilter::default()
         };
         assert_eq!(all(filter), everything);

@@ -19,7 +19,7 @@ pub(super) fn list(global: &Global, approvals: &Approvals, args: GrantsArgs) -> 
     let page = approvals.grants(GrantFilter {
         space: None,
         conversation_id: args.conversation,
-        include_revoked: args.all,
+        include_ended: args.all,
         limit: usize::from(args.limit),
         cursor: args.cursor,
     })?;
@@ -40,28 +40,32 @@ pub(super) fn list(global: &Global, approvals: &Approvals, args: GrantsArgs) -> 
     Ok(Exit::SUCCESS)
 }
 
-fn table(grants: &[Grant], now: Timestamp) -> Table<7> {
+fn table(grants: &[Grant], now: Timestamp) -> Table<8> {
     let mut table = Table::new([
         "ID",
         "CONVERSATION",
         "KIND",
         "BY",
         "USED",
-        "IN FORCE",
+        "LAST USED",
+        "ENDS",
         "AGE",
     ]);
     for grant in grants {
-        let (tone, force) = match grant.revoked_at {
-            None => (Tone::Good, "yes"),
-            Some(_) => (Tone::Bad, "revoked"),
+        let (tone, ends) = match grant.expires_at {
+            Some(end) if grant.is_in_force(now) => (Tone::Good, format!("in {}", age(now, end))),
+            _ if grant.revoked_by.is_some() => (Tone::Bad, "revoked".to_owned()),
+            _ => (Tone::Bad, "expired".to_owned()),
         };
+        let last_used = grant.last_used_at.map(|at| age(at, now));
         table.push([
             Cell::from(grant.id.as_str()),
             Cell::from(&grant.conversation_id),
             Cell::from(clip(&one_line(&grant.shown), KIND_MOST)),
             Cell::from(&grant.granted_by),
             Cell::from(grant.used.to_string()),
-            Cell::toned(tone, force),
+            Cell::from(last_used.unwrap_or_else(|| "never".to_owned())),
+            Cell::toned(tone, &ends),
             Cell::from(age(grant.created_at, now)),
         ]);
     }

@@ -4,12 +4,13 @@ use std::io::Read;
 use std::path::Path;
 
 use glovebox_model::{Answer, Approval, ApprovalId, ApprovalState, Code, Error, Result, Stage};
+use jiff::Timestamp;
 
 use crate::approvals::Approvals;
 use crate::args::{ApproveArgs, DenyArgs, Global};
 use crate::commands::execute;
 use crate::exit::Exit;
-use crate::{narrowing, render, rewrite, stdout};
+use crate::{expiry, narrowing, render, rewrite, stdout};
 
 /// What fits into one argument of a program.
 const LONGEST: u64 = 128 << 10;
@@ -24,7 +25,10 @@ pub(super) fn approve(global: &Global, approvals: &Approvals, args: ApproveArgs)
     let approval = approvals.get(&args.id)?;
     let reason = args.reason;
     let answer = match (args.kind, args.edit) {
-        (true, _) => Answer::AllowKind { reason },
+        (true, _) => Answer::AllowKind {
+            reason,
+            expires_at: expiry::end(args.expires, Timestamp::now())?,
+        },
         (false, Some(file)) => {
             let (form, _) = rewrite::text(&approval.ask.argv);
             let program = rewrite::program(form, &read(&file)?)?;

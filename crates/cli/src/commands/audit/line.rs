@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(
             header(Paint::Plain) + &lines,
             "   SEQ  TIME                  TIER      KIND          EXEC            WHAT
-     7  2026-08-01T10:00:00Z  cold      planned       e_0a0a0a0a0a0a  ma\u{fffd}ke
+     7  2026-08-01T10:00:00Z  cold      planned       e_0a0a0a0a0a0a  ma\\u{1b}ke
      7  2026-08-01T10:00:00Z  cold      outcome       e_0a0a0a0a0a0a  killed, signal 9, limit: memory, 1.2s
      7  2026-08-01T10:00:00Z  cold      refused       e_0a0a0a0a0a0a  sh: policy_denied
 "

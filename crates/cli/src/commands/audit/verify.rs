@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(
             text(&verification, Paint::Plain),
             "tampered: 2 problems in a ledger of 3 entries\n  \
-             entry 2: entry was edited\u{fffd}[2J\n  the ledger: cut\n"
+             entry 2: entry was edited\\u{1b}[2J\n  the ledger: cut\n"
         );
         verification.problems = vec![verification.problems[1].clone(); 25];
         let shown = text(&verification, Paint::Plain);

@@ -238,7 +238,7 @@ mod tests {
             summary.text(),
             "`f` is good\n[agent.idle] nothing\n[agent.x.docker] image\n[pool] min\n\
              [sandbox] keep_root\n[settings] env, memory, pids\n\
-             [user.dana\u{fffd}] timeout\n"
+             [user.dana\\u{1b}] timeout\n"
         );
         assert!(!serde_json::to_string(&summary).unwrap().contains("s3cret"));
     }

@@ -189,7 +189,7 @@ diff a/d b/d
 removed directory
 diff a/l b/l
 old target a
-new target b\u{fffd}
+new target b\\u{1b}
 diff a/new b/new
 new file
 --- /dev/null

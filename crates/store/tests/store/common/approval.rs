@@ -94,7 +94,13 @@ pub(crate) fn yes(by: &str) -> Reply {
 }
 
 pub(crate) fn kind(by: &str) -> Reply {
-    reply(by, Answer::AllowKind { reason: None })
+    reply(
+        by,
+        Answer::AllowKind {
+            reason: None,
+            expires_at: None,
+        },
+    )
 }
 
 pub(crate) fn no(by: &str) -> Reply {
@@ -107,5 +113,6 @@ pub(crate) fn grant(kind: &str) -> NewGrant {
         id: GrantId::from_random(random()),
         kind: kind.to_owned(),
         shown: format!("`{kind}`"),
+        expires_at: Timestamp::now() + SignedDuration::from_hours(1),
     }
 }
