@@ -13,6 +13,10 @@ const SAFE: &[&str] = &[
     "rg", "ag", "ack", "wc", "du", "echo", "which", "whereis", ":",
 ];
 
+/// Of these, those that an option makes write a file or run a program. A word whose value is not known
+/// may be such an option.
+const SAFE_WITHOUT_OPTIONS: &[&str] = &["ack", "ag", "file", "find", "less", "more", "rg", "tree"];
+
 const NETWORK: &[&str] = &[
     "curl",
     "wget",
@@ -291,10 +295,20 @@ fn command(found: &Found, outline: &Outline, signals: &mut Signals) {
         if elsewhere || is_shell(&name) || language_of(&name).is_some() {
             seen.add(SCRIPT_FILE, signals);
         }
-        if elsewhere || !SAFE.contains(&name.as_str()) {
+        let is_safe =
+            SAFE.contains(&name.as_str()) && !may_have_options(&name, &found.command.words);
+        if elsewhere || !is_safe {
             seen.add(OTHER_COMMAND, signals);
         }
     }
+}
+
+/// Whether a word before `--` may be an option that nobody has seen.
+fn may_have_options(name: &str, words: &[Word]) -> bool {
+    let is_end = |it: &Word| name != "find" && matches!(it, Word::Known(text) if text == "--");
+    let options = words.iter().take_while(|it| !is_end(it));
+    SAFE_WITHOUT_OPTIONS.contains(&name)
+        && options.into_iter().any(|it| matches!(it, Word::Unknown(_)))
 }
 
 fn redirects(seen: &mut Seen<'_>, signals: &mut Signals) {
