@@ -60,11 +60,13 @@ fn a_kind_is_allowed_until_its_end_and_no_longer_than_policy_says() {
     }
     let once = json!({"decision": "allow_once", "expires_at": "2099-01-01T00:00:00Z"});
     assert_eq!(reply(&house.ann, &id, &once).status, 409);
-    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(2);
+    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(5);
     let answer = json!({"decision": "allow_kind", "expires_at": soon});
     let granted = reply(&house.ann, &id, &answer);
     assert_eq!(granted.status, 200, "{}", granted.text());
     let grants = || house.agent.get("/v1/grants").json()["items"].clone();
+    let found = grants();
+    assert_eq!(found.as_array().unwrap().len(), 1, "{found}");
     assert!(
         wait_until(PATIENCE, || grants() == json!([])),
         "it never ends"
@@ -97,7 +99,6 @@ fn what_is_not_seen_is_spelled_out_to_people() {
     let (exec, id) = house.ask(&body);
     let asked = house.ann.get(&format!("/v1/approvals/{id}")).json();
     let shown = r"a\u{200b}b\u{202e}c\u{1b}[2J";
-    assert_eq!(asked["ask"]["argv"], json!(["touch", shown]), "{asked}");
     assert_eq!(asked["ask"]["code_preview"], format!("touch {shown}"));
     assert_eq!(asked["ask"]["justification"], r"fine\u{feff}");
     // What runs is what was asked for, not what was shown of it.

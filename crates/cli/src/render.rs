@@ -74,7 +74,9 @@ pub(crate) fn printable(text: &str) -> String {
 
 /// The same on one line.
 pub(crate) fn one_line(text: &str) -> String {
-    printable(text).replace('\n', "\u{2424}")
+    printable(text)
+        .replace('\n', "\u{2424}")
+        .replace('\t', "\\u{9}")
 }
 
 #[cfg(test)]

@@ -268,6 +268,32 @@ pub(crate) fn given(name: &str, simple: &Simple, arguments: &[Text]) -> Option<G
     })
 }
 
+/// Long options of bash that change what is run, or take a value.
+const LONG: [&str; 11] = [
+    "debug",
+    "debugger",
+    "dump-po-strings",
+    "dump-strings",
+    "init-file",
+    "noediting",
+    "pretty-print",
+    "protected",
+    "rcfile",
+    "restricted",
+    "verbose",
+];
+/// Names behind `-o` that leave a script the same.
+const PLAIN: [&str; 8] = [
+    "allexport",
+    "errexit",
+    "monitor",
+    "noglob",
+    "nounset",
+    "pipefail",
+    "verbose",
+    "xtrace",
+];
+
 fn shell(arguments: &[Text], foreign: bool) -> Option<Given> {
     let mut at = 0;
     let mut script = false;
@@ -280,31 +306,42 @@ fn shell(arguments: &[Text], foreign: bool) -> Option<Given> {
             at += 1;
             break;
         }
-        if let Some(long) = word.strip_prefix("--") {
-            match long {
-                "login" | "norc" | "noprofile" | "posix" | "verbose" | "restricted" => {}
-                "version" | "help" => return None,
-                "command" => script = true,
-                _ => return Some(Given::Unsure),
-            }
-        } else if let Some(letters) = word.strip_prefix(['-', '+']) {
-            let mut values = 0;
-            for letter in letters.chars() {
-                match letter {
-                    'c' if word.starts_with('-') => script = true,
-                    's' => input = true,
-                    'o' | 'O' => values += 1,
-                    letter if "abefhiklmnprtuvxBCDEHPT".contains(letter) => {}
-                    _ => return Some(Given::Unsure),
+        // bash takes its long options behind one dash too.
+        let long = word.strip_prefix('-').unwrap_or_default();
+        let long = long.strip_prefix('-').unwrap_or(long);
+        match long {
+            "login" | "norc" | "noprofile" | "posix" => {}
+            "version" | "help" => return None,
+            "command" => script = true,
+            _ if word.starts_with("--") || LONG.contains(&long) => return Some(Given::Unsure),
+            _ => {
+                let Some(letters) = word.strip_prefix(['-', '+']) else {
+                    break;
+                };
+                for letter in letters.chars() {
+                    match letter {
+                        'c' if word.starts_with('-') => script = true,
+                        's' => input = true,
+                        'o' => {
+                            at += 1;
+                            let name = arguments.get(at).and_then(Text::known);
+                            if !name.is_some_and(|it| PLAIN.contains(&it)) {
+                                return Some(Given::Unsure);
+                            }
+                        }
+                        letter if "aefhlmnuvxC".contains(letter) => {}
+                        _ => return Some(Given::Unsure),
+                    }
                 }
             }
-            at += values;
-        } else {
-            break;
         }
         at += 1;
     }
     let operand = arguments.get(at);
+    if script && input {
+        // Some shells run what they read behind the script.
+        return Some(Given::Unsure);
+    }
     if script {
         let word = operand.cloned();
         return word.map(|word| Given::Script { word, foreign });

@@ -303,12 +303,9 @@ fn command(found: &Found, outline: &Outline, signals: &mut Signals) {
     }
 }
 
-/// Whether a word before `--` may be an option that nobody has seen.
+/// Also behind `--`, which may be the value of an option before it.
 fn may_have_options(name: &str, words: &[Word]) -> bool {
-    let is_end = |it: &Word| name != "find" && matches!(it, Word::Known(text) if text == "--");
-    let options = words.iter().take_while(|it| !is_end(it));
-    SAFE_WITHOUT_OPTIONS.contains(&name)
-        && options.into_iter().any(|it| matches!(it, Word::Unknown(_)))
+    SAFE_WITHOUT_OPTIONS.contains(&name) && words.iter().any(|it| matches!(it, Word::Unknown(_)))
 }
 
 fn redirects(seen: &mut Seen<'_>, signals: &mut Signals) {

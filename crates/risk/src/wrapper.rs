@@ -72,10 +72,15 @@ impl Wrapper {
                 options = false;
                 at += 1;
             } else if options && word.len() > 1 && word.starts_with('-') {
-                match self.option(word) {
-                    Some(taken) => at += taken,
-                    None => return unsure(at + 1, environment),
+                let Some(taken) = self.option(word) else {
+                    return unsure(at + 1, environment);
+                };
+                // A value that is not known may be several words, the command among them.
+                let values = words.get(at + 1..at + taken).unwrap_or_default();
+                if values.iter().any(|it| it.known().is_none()) {
+                    return unsure(at + 1, environment);
                 }
+                at += taken;
             } else if options && word == "-" && self.names == ["env"] {
                 at += 1;
             } else if self.assignments && word.contains('=') {

@@ -113,9 +113,11 @@ impl GrantRow {
                 .transpose()
                 .map_err(|_| unreadable())
         };
-        // Whichever says that it was revoked, or ends earlier, is believed.
-        grant.revoked_at = grant.revoked_at.or(moment(self.revoked_at)?);
+        // Whichever ends earlier, or says that it was revoked, is believed. The column also says so of
+        // one that had expired and made room for the next.
         grant.expires_at = grant.expires_at.min(moment(self.expires_at)?);
+        let revoked = moment(self.revoked_at)?.filter(|at| !grant.has_expired(*at));
+        grant.revoked_at = grant.revoked_at.or(revoked);
         grant.last_used_at = moment(self.last_used_at)?;
         grant.used = self.used.unsigned_abs();
         Ok(grant)
@@ -163,14 +165,17 @@ pub(crate) fn insert(
         )
         .doing("end the expired grant")?;
     let there = session
-        .exists(
-            "SELECT EXISTS (SELECT 1 FROM grants WHERE space_id = ?1 AND conversation_id = ?2
-             AND kind = ?3 AND revoked_at IS NULL)",
+        .row(
+            &format!(
+                "SELECT {COLUMNS} FROM grants WHERE space_id = ?1 AND conversation_id = ?2
+                 AND kind = ?3 AND revoked_at IS NULL"
+            ),
             values![approval.space_id.as_str(), &indexed, &kind],
+            read_row,
         )
         .doing("look for the grant")?;
-    if there {
-        return Ok(());
+    if let Some(there) = there {
+        return end_earlier(chains, approval, by, there.into_grant()?, new.expires_at);
     }
     let grant = Grant {
         id: new.id,
@@ -209,6 +214,29 @@ pub(crate) fn insert(
         "expires_at": grant.expires_at,
     });
     chains.append(entry(approval, "grant.made", Some(by), details)?)?;
+    Ok(())
+}
+
+/// A kind that was allowed twice ends when the first of the two answers lets it end.
+fn end_earlier(
+    chains: &mut Chains<'_>,
+    approval: &Approval,
+    by: &str,
+    grant: Grant,
+    end: Timestamp,
+) -> Result<()> {
+    if grant.expires_at.is_none_or(|known| known <= end) {
+        return Ok(());
+    }
+    chains
+        .session()
+        .execute(
+            "UPDATE grants SET expires_at = ?2 WHERE grant_id = ?1",
+            values![grant.id.as_str(), end.as_microsecond()],
+        )
+        .doing("let the grant end earlier")?;
+    let details = json!({ "grant_id": grant.id, "expires_at": end });
+    chains.append(entry(approval, "grant.shortened", Some(by), details)?)?;
     Ok(())
 }
 

@@ -362,6 +362,8 @@ impl Turns<'_> {
         self.asking = None;
         let is_waiting = self.stopping.is_some_and(|it| !it.killed);
         if !status.success() && is_waiting && !self.standing {
+            // First the command that starts it, which may not have reached the engine yet.
+            self.running.kill();
             self.end();
         }
     }

@@ -87,7 +87,7 @@ pub(crate) struct ApprovalInfoArgs {
 pub(crate) struct ApproveArgs {
     #[arg(value_name = "APPROVAL")]
     pub(crate) id: ApprovalId,
-    /// This, and its kind in this conversation from now on, until `glovebox approval revoke`
+    /// This, and its kind in this conversation until it expires or `glovebox approval revoke`
     #[arg(long, conflicts_with_all = ["narrow", "edit"])]
     pub(crate) kind: bool,
     /// How long its kind stays allowed (`30m`, `8h`); as policy says without it
@@ -144,7 +144,7 @@ pub(crate) struct ApprovalWatchArgs {
   glovebox approval grants
   glovebox approval grants --all --conversation c-17 --json")]
 pub(crate) struct GrantsArgs {
-    /// Also those that are revoked
+    /// Also those that were revoked or have expired
     #[arg(long, short)]
     pub(crate) all: bool,
     /// Only those of this conversation

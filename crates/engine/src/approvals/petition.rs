@@ -62,8 +62,8 @@ impl Petition {
 
     fn ask(&self, exec: &ExecId, stdin: Option<&[u8]>) -> Ask {
         let (call, profile) = (self.assessed.call(), self.assessed.profile());
-        let argv = call.program.argv();
-        let argv = argv.iter().map(|it| visible(&it.display())).collect();
+        // As it is, since it can be edited; whoever shows it makes it visible.
+        let argv = call.program.argv().iter().map(|it| it.display()).collect();
         Ask {
             description: visible(&self.description()),
             code_preview: Ask::preview(&visible(&source(&call.program))),
@@ -178,7 +178,7 @@ impl Engine {
     }
 }
 
-fn later(now: Timestamp, by: Millis) -> Timestamp {
+pub(super) fn later(now: Timestamp, by: Millis) -> Timestamp {
     let by = SignedDuration::from_millis(i64::try_from(by.get()).unwrap_or(i64::MAX));
     now.checked_add(by).unwrap_or(Timestamp::MAX)
 }

@@ -12,8 +12,9 @@ use glovebox_policy::{
 };
 use glovebox_risk::Reading;
 use glovebox_workspace::Dir;
+use jiff::Timestamp;
 
-use super::petition::Petition;
+use super::petition::{Petition, later};
 use super::script::{Script, Shelves, scripts};
 use crate::effects::first;
 use crate::engine::Engine;
@@ -144,7 +145,10 @@ impl Engine {
         let kind = self.grantable(&assessed, &scripts, backend);
         let ids = &assessed.call().ids;
         if let (Some(kind), Some(conversation)) = (&kind, &ids.conversation_id) {
-            let grants = self.store()?.grants_for(&ids.space_id, conversation)?;
+            let mut grants = self.store()?.grants_for(&ids.space_id, conversation)?;
+            // What policy allows now, not what it allowed when they were made.
+            let most = self.config().approvals().grant_expire_max;
+            grants.retain(|it| later(it.created_at, most) > Timestamp::now());
             let kinds: Vec<GrantKind> = grants.iter().map(granted).collect();
             let again = decide_under(
                 self.config(),

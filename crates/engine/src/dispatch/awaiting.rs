@@ -59,6 +59,8 @@ impl Dispatcher {
         petition: &Petition,
         request: Request<'_>,
     ) -> Result<Result<Exec, ExecId>> {
+        // One at a time, or each of many at once would find the same place free.
+        let _asking = locked(&self.asking);
         self.ensure_room_to_wait(&petition.assessed.call().ids.space_id, request.by)?;
         let settings = self.engine.config().approvals();
         let approval = petition.approval(
@@ -113,7 +115,7 @@ impl Dispatcher {
         let waiting = locked(&self.awaiting);
         let of_space = || waiting.values().filter(|it| it.live.space == *space);
         let of_asker = of_space().filter(|it| it.asker == by.name).count();
-        let is_full = |count: usize, most: u32| u32::try_from(count).is_ok_and(|it| it >= most);
+        let is_full = |count: usize, most: u32| u32::try_from(count).map_or(true, |it| it >= most);
         if is_full(of_asker, (share / ASKERS).max(1)) {
             return Err(put_off(&format!("`{}` has", visible(&by.name))));
         }
@@ -176,9 +178,10 @@ impl Dispatcher {
             }
         };
         let asker = match &record.approval_id {
-            Some(id) => self.store()?.approval(Some(space), id)?.requested_by,
-            None => String::new(),
+            Some(id) => self.store()?.approval(Some(space), id).ok(),
+            None => None,
         };
+        let asker = asker.map_or_else(String::new, |it| it.requested_by);
         let waits = self.attend_to(&record, project, asker)?;
         self.keep(waits.with(opened, record, sealed_call));
         Ok(())

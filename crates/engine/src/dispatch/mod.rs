@@ -117,6 +117,8 @@ pub struct Dispatcher {
     live: Mutex<HashMap<ExecId, Arc<Live>>>,
     /// Those of them that wait for people.
     awaiting: Mutex<HashMap<ExecId, Awaiting>>,
+    /// Held while one more of them is written down.
+    asking: Mutex<()>,
     /// Counts what happened to requests to people.
     news: watch::Sender<u64>,
     /// Told whenever an exec is gone from `live`.
@@ -195,6 +197,7 @@ impl Dispatcher {
             ceiling: concurrency_ceiling,
             live: Mutex::default(),
             awaiting: Mutex::default(),
+            asking: Mutex::default(),
             news: watch::Sender::new(0),
             gone: Condvar::new(),
             draining: AtomicBool::new(false),

@@ -68,6 +68,7 @@ pub(super) fn read_approvals(
 ) -> Result<ApprovalSection> {
     let mut section = ApprovalSection::default();
     let settings = &mut section.settings;
+    let mut grant_expire = None;
     for (key, node) in entries(table) {
         match key.get_ref().as_ref() {
             "mode" => section.mode = Some((read_word(document, key, node)?, key.span())),
@@ -77,6 +78,7 @@ pub(super) fn read_approvals(
             }
             "grant_expire" => {
                 settings.grant_expire = read_time(document, key, node, Millis::secs(1)..=YEAR)?;
+                grant_expire = Some(node.span());
             }
             "grant_expire_max" => {
                 settings.grant_expire_max = read_time(document, key, node, Millis::secs(1)..=YEAR)?;
@@ -92,8 +94,15 @@ pub(super) fn read_approvals(
             _ => return Err(unknown_key(document, "under `[approvals]`", key, &KEYS)),
         }
     }
-    // Where only the most is said, it also holds for those who say nothing.
-    settings.grant_expire = settings.grant_expire.min(settings.grant_expire_max);
+    if settings.grant_expire > settings.grant_expire_max {
+        if let Some(span) = grant_expire {
+            let most = settings.grant_expire_max;
+            let message = format!("`grant_expire` is more than `grant_expire_max`, `{most}`");
+            return Err(document.error(span, &message));
+        }
+        // Where only the most is said, it also holds for those who say nothing.
+        settings.grant_expire = settings.grant_expire_max;
+    }
     Ok(section)
 }
 

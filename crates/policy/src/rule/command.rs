@@ -19,12 +19,10 @@ use super::facts::{Segment, Value};
 use super::glob::Glob;
 use super::path::clean;
 
-/// Wrappers that change nothing about what is run, only when and how fast; and shells, whose scripts
-/// were read into their commands. What a script does to the meaning of a name, or opens, is a fact of
-/// its own.
-const TRANSPARENT: [&str; 18] = [
+/// Wrappers that change nothing about what is run, only when and how fast.
+const TRANSPARENT: [&str; 11] = [
     "env", "nice", "ionice", "nohup", "timeout", "stdbuf", "setsid", "command", "time", "taskset",
-    "chrt", "sh", "bash", "dash", "ash", "ksh", "mksh", "rbash",
+    "chrt",
 ];
 
 /// The name under which a program is known.

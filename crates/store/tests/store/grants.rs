@@ -156,6 +156,23 @@ fn a_grant_ends_with_its_time(it: Fixture) {
     assert_eq!(in_force.len(), 1);
     assert_eq!((&in_force[0].id, in_force[0].used), (&next.id, 1));
     assert!(in_force[0].last_used_at.is_some());
+    // Allowed twice, it ends when the first of the two ends.
+    for (minutes, left) in [(90, 60), (10, 10)] {
+        let asked = approval();
+        it.store.insert_approval(&asked).unwrap();
+        let again = NewGrant {
+            expires_at: Timestamp::now() + SignedDuration::from_mins(minutes),
+            ..grant("curl")
+        };
+        let reply = kind("bob");
+        it.store
+            .reply_granting(&asked.id, reply, again, Timestamp::now())
+            .unwrap();
+        let end = it.store.grant(None, &next.id).unwrap().expires_at.unwrap();
+        let most = Timestamp::now() + SignedDuration::from_mins(left);
+        assert!(end <= most, "{end}");
+        assert!(end > most - SignedDuration::from_mins(5), "{end}");
+    }
     it.assert_sound();
 }
 
