@@ -151,7 +151,7 @@ METHODS: Mapping[str, Union[Ask, list[Ask]]] = {
     ),
     "GET /v1/approvals/{}": lambda it: it.approvals.get("a"),
     "POST /v1/approvals/{}/reply": lambda it: it.approvals.reply(
-        "a", "edit", reason="r", policy_overrides={}, exec={}
+        "a", "edit", reason="r", policy_overrides={}, exec={}, expires_at="2030-01-01T00:00:00Z"
     ),
     "GET /v1/grants": lambda it: next(
         it.grants.list(conversation_id="c", revoked=True, page_size=1)
