@@ -177,7 +177,12 @@ fn list(reader: &OwnedFd, path: &[u8], most: usize, found: &mut Vec<Found>) -> R
     let mut buffer = Vec::with_capacity(LISTING_BUFFER);
     let mut raw = RawDir::new(reader, buffer.spare_capacity_mut());
     while let Some(entry) = raw.next() {
-        let entry = entry.map_err(reading)?;
+        let entry = match entry {
+            Ok(entry) => entry,
+            // Removed since it was opened, so it was empty.
+            Err(Errno::NOENT) if !path.is_empty() => break,
+            Err(errno) => return Err(reading(errno)),
+        };
         let name = entry.file_name();
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
@@ -245,3 +250,20 @@ pub(crate) const READING: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
     .union(OFlags::NOATIME);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_removed_while_it_is_open_is_empty() {
+        let dir = tempfile::tempdir().unwrap();
+        let opened = OwnedFd::from(std::fs::File::open(dir.path()).unwrap());
+        dir.close().unwrap();
+        let mut found = Vec::new();
+        list(&opened, b"inside", 1, &mut found).unwrap();
+        assert!(found.is_empty());
+        // The workspace itself is not to go away.
+        assert!(list(&opened, b"", 1, &mut found).is_err());
+    }
+}

@@ -179,7 +179,11 @@ impl Walk<'_, '_> {
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
         match open::single(at.dir, at.name.to_bytes(), flags) {
-            Ok(fd) => self.enter(fd, at),
+            Ok(fd) => match self.enter(fd, at) {
+                // Removed since it was opened.
+                Err(FsErrorKind::NotFound) => Ok(ControlFlow::Continue(())),
+                flow => flow,
+            },
             Err(FsErrorKind::Permission) => self.skip(at, Skip::Unreadable),
             Err(FsErrorKind::OtherFileSystem) => self.skip(at, Skip::OtherFileSystem),
             // Removed or replaced since it was listed.
