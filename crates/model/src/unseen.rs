@@ -1,5 +1,5 @@
-//! Characters that a reader does not see, or that change what the reader sees of others. Whoever
-//! judges a text by reading it must see that they are there.
+//! Characters that a reader does not see, or that change what the reader sees of others. An approver
+//! judges a text by reading it, and must see that they are there.
 
 /// Whether the character is a control character other than a line feed or a tab, has no width or no
 /// ink, looks like a space and is none, or changes the order in which others are shown: Unicode's

@@ -12,7 +12,7 @@ pub struct ApprovalSettings {
     pub deny_from: Option<Tier>,
     /// How long a request waits for people.
     pub expire: Millis,
-    /// How long a kind stays allowed where whoever allows it says nothing, and at most.
+    /// How long a kind stays allowed when the approver names no end, and at most.
     pub grant_expire: Millis,
     pub grant_expire_max: Millis,
     /// How many people must agree to something critical.

@@ -62,7 +62,7 @@ impl Petition {
 
     fn ask(&self, exec: &ExecId, stdin: Option<&[u8]>) -> Ask {
         let (call, profile) = (self.assessed.call(), self.assessed.profile());
-        // As it is, since it can be edited; whoever shows it makes it visible.
+        // As it was sent, since an approver may edit it; each surface makes it visible.
         let argv = call.program.argv().iter().map(|it| it.display()).collect();
         Ask {
             description: visible(&self.description()),
