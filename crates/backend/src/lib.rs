@@ -21,7 +21,7 @@ pub use native::{Etc, Ground, KeptNative, Language, Native, Preload, Prepared, T
 pub use notice::{Notice, Noticed, Observation};
 pub use sandbox::{Kept, Remains, Run, Sandbox};
 pub use spec::{
-    CacheMount, Layer, Observe, Order, Place, Room, Secret, SecretFiles, SecretForm, Spec,
+    CacheMount, Layer, Layers, Observe, Order, Place, Room, Secret, SecretFiles, SecretForm, Spec,
     ToolchainLink, ToolchainMount, Tree,
 };
 pub use streams::{Cancel, Canceler, Sink, Stream};

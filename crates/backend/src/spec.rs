@@ -50,6 +50,24 @@ pub enum Layer<'dir> {
     /// Memory, which the kernel limits. It counts as the sandbox's memory, so this much must be
     /// left of that.
     Memory { bytes: u64, files: u64 },
+    /// Nothing can be written: for a workspace that is only read.
+    None,
+}
+
+/// What stands over a workspace in one sandbox.
+#[derive(Debug, Clone, Copy)]
+pub struct Layers<'dir> {
+    /// Entries that stand before the workspace's own. A name in it stays as it is there, whatever
+    /// happens to that name in the workspace. Directories in it carry the mode and owner of those
+    /// that they stand before.
+    pub over: Option<&'dir Dir>,
+    pub writes: Layer<'dir>,
+}
+
+impl<'dir> From<Layer<'dir>> for Layers<'dir> {
+    fn from(writes: Layer<'dir>) -> Self {
+        Self { over: None, writes }
+    }
 }
 
 impl Layer<'_> {

@@ -42,10 +42,12 @@ impl Plan {
                     parts.push("proc".into());
                     parts.push("proc hide".into());
                 }
-                Step::Layer {
-                    upper: Upper::Memory { .. },
-                    ..
-                } => parts.extend([step.label(), "layer size".into()]),
+                Step::Layer { over, upper, .. } => {
+                    parts.push(step.label());
+                    let size = matches!(upper, Upper::Memory { .. });
+                    parts.extend(size.then(|| "layer size".into()));
+                    parts.extend(over.as_ref().map(|_| "layer over".into()));
+                }
                 Step::WayOut(steering) => {
                     parts.push(step.label());
                     parts.extend(steering.iter().map(|it| format!("way out {it:?}")));
@@ -98,8 +100,14 @@ fn remove_inside(step: &mut Step, part: &str) {
     let label = step.label();
     match step {
         Step::Layer {
-            attributes, upper, ..
+            attributes,
+            over,
+            upper,
+            ..
         } => {
+            if part == "layer over" {
+                *over = None;
+            }
             attributes.retain(|it| format!("{label} {it:?}") != part);
             if let (Upper::Memory { bytes, files, .. }, "layer size") = (upper, part) {
                 (*bytes, *files) = (1 << 40, 1 << 30);

@@ -124,6 +124,8 @@ pub enum Upper {
         /// A further directory of it, `beside`, that stands at this place: one limit for both.
         beside: Option<CString>,
     },
+    /// Nothing can be written.
+    None,
 }
 
 /// What makes the way out the only one.
@@ -192,6 +194,9 @@ pub enum Step {
     /// inside can reach in any other way.
     Layer {
         lower: Source,
+        /// A directory whose entries stand before those of `lower`. A name that it holds stays as it
+        /// is there, whatever happens to that name in `lower`.
+        over: Option<Source>,
         upper: Upper,
         target: CString,
         attributes: Vec<Attribute>,
@@ -312,19 +317,25 @@ impl Plan {
 impl Step {
     /// What it mounts, in the order in which it takes them.
     pub(crate) fn sources(&self) -> impl Iterator<Item = (&Source, &CStr)> {
-        let (first, second) = match self {
-            Self::Mount { source, target, .. } => (Some((source, target)), None),
+        let (sources, target) = match self {
+            Self::Mount { source, target, .. } => ([Some(source), None, None], Some(target)),
             Self::Layer {
                 lower,
-                upper: Upper::Directory(upper),
+                over,
+                upper,
                 target,
                 ..
-            } => (Some((lower, target)), Some((upper, target))),
-            Self::Layer { lower, target, .. } => (Some((lower, target)), None),
-            _ => (None, None),
+            } => {
+                let upper = match upper {
+                    Upper::Directory(upper) => Some(upper),
+                    Upper::Memory { .. } | Upper::None => None,
+                };
+                ([Some(lower), over.as_ref(), upper], Some(target))
+            }
+            _ => ([None; 3], None),
         };
-        let both = first.into_iter().chain(second);
-        both.map(|(source, target)| (source, target.as_c_str()))
+        let sources = sources.into_iter().flatten();
+        sources.filter_map(move |source| Some((source, target?.as_c_str())))
     }
 
     /// The name of the step in errors and reports.

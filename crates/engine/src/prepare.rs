@@ -272,7 +272,8 @@ impl Engine {
                 let (native, state) = (supply.seat()?.native, self.state().path());
                 let (prepared, tray) = match &stay.layer {
                     Some(layer) => {
-                        let (prepared, tray) = native.open_layered(&spec, layer.layer(), state)?;
+                        let (prepared, tray) =
+                            native.open_layered(&spec, layer.layer().into(), state)?;
                         (prepared, stay.is_in_memory().then_some(tray))
                     }
                     None => (native.open(&spec, state)?, None),

@@ -19,7 +19,7 @@ use super::tray::{self, Tray};
 use crate::ended::{Ended, Ending};
 use crate::notice::Observation;
 use crate::sandbox::{Remains, Run, Sandbox};
-use crate::spec::{Layer, Place, Spec};
+use crate::spec::{Layer, Layers, Place, Spec};
 
 /// A keeper and the groups its sandbox is limited by. However it is dropped, nothing is left.
 #[derive(Debug)]
@@ -179,10 +179,10 @@ impl Native {
     pub fn open_layered(
         self,
         spec: &Spec<'_>,
-        layer: Layer<'_>,
+        layers: Layers<'_>,
         state: &Path,
     ) -> Result<(Prepared, Tray)> {
-        let (seat, isolation) = self.build(spec, Some(layer), state, After::End)?;
+        let (seat, isolation) = self.build(spec, Some(layers), state, After::End)?;
         let tray = Tray::default();
         let prepared = Prepared {
             seat,
@@ -221,7 +221,7 @@ impl Native {
     fn build(
         mut self,
         spec: &Spec<'_>,
-        layer: Option<Layer<'_>>,
+        layers: Option<Layers<'_>>,
         state: &Path,
         after: After,
     ) -> Result<(Seat, Isolation)> {
@@ -229,7 +229,7 @@ impl Native {
             // Whatever the host offers, it was not taken.
             self.facts.cgroups = Err("no control group was reserved".to_owned());
         }
-        let isolation = self.isolation(spec, layer);
+        let isolation = self.isolation(spec, layers.map(|it| it.writes));
         demand(&isolation, spec)?;
         let limits = &spec.profile.limits;
         if let Some(group) = &self.seat.group {
@@ -260,7 +260,7 @@ impl Native {
             .caused_by(error)
         })?;
         let birthplace = self.seat.group.as_ref().and_then(Group::birthplace);
-        let layout = lay_out(spec, layer, &self.facts, &etc, birthplace, after)?;
+        let layout = lay_out(spec, layers, &self.facts, &etc, birthplace, after)?;
         let plan = mutated_plan(layout.plan);
         let sent = self.seat.handle.build(plan, &layout.descriptors);
         sent.map_err(|errno| self.why_gone(&errno))?;
@@ -312,6 +312,7 @@ fn disk_grade(spec: &Spec<'_>, layer: Option<Layer<'_>>) -> Grade {
     let work = match layer {
         Some(Layer::Memory { .. }) => false,
         Some(Layer::Disk(_)) => true,
+        Some(Layer::None) => false,
         None => on_disk(&spec.work),
     };
     let cached = spec.caches.iter().any(|it| it.tree.access == Access::Rw);

@@ -1,6 +1,7 @@
-//! A tree under a layer that takes all writes. The kernel takes both only by path from a namespace
-//! that this process has power over, so they are mounted for a moment beside the new root's own
-//! directories; nothing of them is left there when the step is done.
+//! A tree under a layer that takes all writes, and perhaps one between the two that stands before
+//! the tree's own entries. The kernel takes them only by path from a namespace that this process has
+//! power over, so they are mounted for a moment beside the new root's own directories; nothing of
+//! them is left there when the step is done.
 
 use std::ffi::CStr;
 use std::os::fd::AsFd;
@@ -16,6 +17,7 @@ use crate::sys::{self, Result};
 
 const STAGING: &CStr = c"/.layer";
 const LOWER: &CStr = c"/.layer/lower";
+const OVER: &CStr = c"/.layer/over";
 const OWN: &CStr = c"/.layer/own";
 const OWN_UPPER: &CStr = c"/.layer/own/upper";
 const OWN_WORK: &CStr = c"/.layer/own/work";
@@ -25,26 +27,33 @@ const MARK: &CStr = c"user.glovebox";
 
 /// `userxattr`: without it, marks of this kind would need a power that no user namespace gives, and
 /// removing a directory would fail half-way.
-const OPTIONS: &CStr =
-    c"lowerdir=.layer/lower,upperdir=.layer/own/upper,workdir=.layer/own/work,userxattr";
+const fn options(over: bool, upper: &Upper) -> &'static CStr {
+    match (over, upper) {
+        (false, Upper::Directory(_) | Upper::Memory { .. }) => {
+            c"lowerdir=.layer/lower,upperdir=.layer/own/upper,workdir=.layer/own/work,userxattr"
+        }
+        (true, Upper::Directory(_) | Upper::Memory { .. }) => {
+            c"lowerdir=.layer/over:.layer/lower,upperdir=.layer/own/upper,workdir=.layer/own/work,userxattr"
+        }
+        // The kernel wants two where none is written to.
+        (false, Upper::None) => c"lowerdir=.layer/own:.layer/lower,userxattr",
+        (true, Upper::None) => c"lowerdir=.layer/over:.layer/lower,userxattr",
+    }
+}
 
 impl Workbench<'_> {
     pub(super) fn layer(
         &mut self,
+        over: bool,
         upper: &Upper,
         target: &CStr,
         attributes: &[Attribute],
     ) -> Result<()> {
-        let lower = self.sources.pop_front().ok_or(Errno::BADF)?;
-        let facts = rustix::fs::fstat(&lower)?;
-        if FileType::from_raw_mode(facts.st_mode) != FileType::Directory {
-            return Err(Errno::NOTDIR);
+        let facts = self.sealed(LOWER)?;
+        if over {
+            self.sealed(OVER)?;
         }
-        let sealed = [Attribute::ReadOnly, Attribute::NoSuid, Attribute::NoDev];
-        sys::set_mount_attributes(lower.as_fd(), attribute_bits(&sealed), None)?;
-        self.directory(LOWER, 0o700)?;
         self.directory(OWN, 0o700)?;
-        self.attach(&lower, LOWER)?;
         match upper {
             Upper::Directory(_) => {
                 let own = self.sources.pop_front().ok_or(Errno::BADF)?;
@@ -62,6 +71,7 @@ impl Workbench<'_> {
                     self.beside(target, attributes)?;
                 }
             }
+            Upper::None => {}
         }
         self.directory(target, 0o755)?;
         // The working directory is the new root, and every part of these paths was made here.
@@ -70,16 +80,35 @@ impl Workbench<'_> {
             below(target),
             c"overlay",
             mounts::flags(attributes),
-            OPTIONS,
+            options(over, upper),
         )?;
-        self.still_writable(target)?;
-        for place in [OWN, LOWER] {
+        let is_written = *upper != Upper::None;
+        if is_written {
+            self.still_writable(target)?;
+        }
+        let mounted = [(OWN, is_written), (OVER, over), (LOWER, true)];
+        for (place, _) in mounted.iter().filter(|(_, is_mounted)| *is_mounted) {
             unmount(below(place), UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)?;
         }
-        for place in [OWN, LOWER, STAGING] {
+        let over = over.then_some(OVER);
+        for place in [OWN, LOWER].into_iter().chain(over).chain([STAGING]) {
             rustix::fs::unlinkat(self.root()?, below(place), AtFlags::REMOVEDIR)?;
         }
         Ok(())
+    }
+
+    /// Attaches the next source, which nothing is written to. What the directory was found to be.
+    fn sealed(&mut self, place: &CStr) -> Result<rustix::fs::Stat> {
+        let tree = self.sources.pop_front().ok_or(Errno::BADF)?;
+        let facts = rustix::fs::fstat(&tree)?;
+        if FileType::from_raw_mode(facts.st_mode) != FileType::Directory {
+            return Err(Errno::NOTDIR);
+        }
+        let sealed = [Attribute::ReadOnly, Attribute::NoSuid, Attribute::NoDev];
+        sys::set_mount_attributes(tree.as_fd(), attribute_bits(&sealed), None)?;
+        self.directory(place, 0o700)?;
+        self.attach(&tree, place)?;
+        Ok(facts)
     }
 
     /// Made in the sandbox's own user namespace, so an ordinary user may too. Nobody can enlarge it

@@ -117,11 +117,12 @@ impl<'plan> Workbench<'plan> {
                 target, attributes, ..
             } => self.mount(target, attributes),
             Step::Layer {
+                over,
                 upper,
                 target,
                 attributes,
                 ..
-            } => self.layer(upper, target, attributes),
+            } => self.layer(over.is_some(), upper, target, attributes),
             Step::Scratch { places } => self.scratch(places),
             Step::Proc {
                 hide_others,

@@ -16,12 +16,13 @@ use glovebox_cage::{
     Source, Step, Upper,
 };
 use glovebox_model::{Access, Code, Error, Limits, Result, Stage};
+use glovebox_workspace::Dir;
 
 pub(super) use network::has_way_out;
 
 use super::etc::Etc;
 use super::facts::{Facts, Privilege};
-use crate::spec::{Layer, Place, Spec, Tree};
+use crate::spec::{Layer, Layers, Place, Spec, Tree};
 
 /// The one user inside.
 const INNER: u32 = 1000;
@@ -54,7 +55,7 @@ pub(super) struct Layout<'fd> {
 
 pub(super) fn lay_out<'fd>(
     spec: &Spec<'fd>,
-    layer: Option<Layer<'fd>>,
+    layers: Option<Layers<'fd>>,
     facts: &Facts,
     etc: &Etc,
     birthplace: Option<CString>,
@@ -72,7 +73,7 @@ pub(super) fn lay_out<'fd>(
         Some(image) => builder.image(spec, image, etc)?,
     }
     builder.devices();
-    builder.workspace(spec, layer)?;
+    builder.workspace(spec, layers)?;
     builder.scratch(spec)?;
     // After the scratch space: a toolchain may lie below /tmp.
     builder.toolchains(spec)?;
@@ -243,8 +244,9 @@ impl<'fd> Builder<'fd, '_> {
         }
     }
 
-    fn workspace(&mut self, spec: &Spec<'fd>, layer: Option<Layer<'fd>>) -> Result<()> {
-        let layer = layer.map(|layer| lower(spec).map(|lower| (lower, layer)));
+    fn workspace(&mut self, spec: &Spec<'fd>, layers: Option<Layers<'fd>>) -> Result<()> {
+        let (layer, over) = layers.map_or((None, None), |it| (Some(it.writes), it.over));
+        let layer = layer.map(|layer| lower(spec, layer).map(|lower| (lower, layer)));
         let layer = layer.transpose()?;
         for (place, path) in [
             (&spec.work, WORK),
@@ -252,7 +254,7 @@ impl<'fd> Builder<'fd, '_> {
             (&spec.artifacts, ARTIFACTS),
         ] {
             if let (Some((lower, layer)), true) = (layer, path == WORK) {
-                self.layer(&lower, layer, path, beside(spec, layer))?;
+                self.layer(&lower, over, layer, path, beside(spec, layer))?;
                 continue;
             }
             match place {
@@ -304,19 +306,23 @@ impl<'fd> Builder<'fd, '_> {
     fn layer(
         &mut self,
         lower: &Tree<'fd>,
+        over: Option<&'fd Dir>,
         layer: Layer<'fd>,
         target: &CStr,
         beside: Option<&CStr>,
     ) -> Result<()> {
+        let is_written = !matches!(layer, Layer::None);
         // Of what is seen there: the rules know nothing of what lies below.
-        for path in [Some(target), beside].into_iter().flatten() {
+        for path in [is_written.then_some(target), beside].into_iter().flatten() {
             self.rules.push(FileRule {
                 path: path.into(),
                 rights: Rights::Write,
             });
         }
         let lower = self.source(lower.directory.as_fd())?;
+        let over = over.map(|it| self.source(it.as_fd())).transpose()?;
         let upper = match layer {
+            Layer::None => Upper::None,
             Layer::Disk(directory) => Upper::Directory(self.source(directory.as_fd())?),
             Layer::Memory { bytes, files } => Upper::Memory {
                 bytes,
@@ -324,11 +330,13 @@ impl<'fd> Builder<'fd, '_> {
                 beside: beside.map(CStr::to_owned),
             },
         };
+        let access = if is_written { Access::Rw } else { Access::Ro };
         self.steps.push(Step::Layer {
             lower,
+            over,
             upper,
             target: target.into(),
-            attributes: WRITABLE.to_vec(),
+            attributes: attributes(access).unwrap_or_default(),
         });
         Ok(())
     }
@@ -444,10 +452,13 @@ fn beside(spec: &Spec<'_>, layer: Layer<'_>) -> Option<&'static CStr> {
 }
 
 /// What a layer lies on. Nobody may have taken away the right to write before.
-fn lower<'fd>(spec: &Spec<'fd>) -> Result<Tree<'fd>> {
-    match spec.work {
-        Place::Tree(tree) if tree.access == Access::Rw => Ok(tree),
-        Place::Tree(_) | Place::Empty | Place::Later(_) => Err(Error::new(
+fn lower<'fd>(spec: &Spec<'fd>, layer: Layer<'fd>) -> Result<Tree<'fd>> {
+    match (spec.work, layer) {
+        (Place::Tree(tree), Layer::None) if tree.access == Access::Ro => Ok(tree),
+        (Place::Tree(tree), Layer::Disk(_) | Layer::Memory { .. }) if tree.access == Access::Rw => {
+            Ok(tree)
+        }
+        (Place::Tree(_) | Place::Empty | Place::Later(_), _) => Err(Error::new(
             Code::InvalidArgument,
             Stage::Run,
             "only a workspace that may be written can have its writes held back",

@@ -1,10 +1,11 @@
 //! A workspace, a sandbox on a layer over it, and the two compared.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use glovebox_backend::{Cancel, Layer, Place, Prepared, Run, Sandbox, Spec, Tray, Tree};
+use glovebox_backend::{Cancel, Layer, Layers, Place, Prepared, Run, Sandbox, Spec, Tray, Tree};
 use glovebox_model::{Access, Bytes, Count, Profile, Result};
 use glovebox_workspace::Dir;
 use glovebox_workspace::change::{Changes, Held, Outcome, ReadLimits, What};
@@ -88,9 +89,10 @@ impl Ground {
         }
     }
 
-    pub(crate) fn open(&self, layer: Layer<'_>) -> Result<(Prepared, Tray)> {
+    pub(crate) fn open<'dir>(&self, layers: impl Into<Layers<'dir>>) -> Result<(Prepared, Tray)> {
         let state = self.yard.house.state();
-        self.yard.native().open_layered(&self.spec(), layer, &state)
+        let native = self.yard.native();
+        native.open_layered(&self.spec(), layers.into(), &state)
     }
 
     /// Runs a line of shell on a layer on disk.
@@ -101,13 +103,23 @@ impl Ground {
     }
 
     pub(crate) fn see(&self, prepared: Prepared, watched: &[&Dir], line: &str) -> Result<Told> {
+        self.see_with(prepared, watched, None, line)
+    }
+
+    pub(crate) fn see_with(
+        &self,
+        prepared: Prepared,
+        watched: &[&Dir],
+        stdin: Option<OwnedFd>,
+        line: &str,
+    ) -> Result<Told> {
         let (cancel, _canceler) = Cancel::new().unwrap();
         let mut both = Both::default();
         let (ended, remains) = Box::new(prepared).run(Run {
             order: &shell(line),
             profile: &self.profile,
             watched,
-            stdin: None,
+            stdin,
             secrets: &[],
             sink: &mut both,
             cancel: &cancel,

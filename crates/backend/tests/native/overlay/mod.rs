@@ -2,6 +2,7 @@
 
 mod attacks;
 mod ground;
+mod over;
 mod quota;
 mod refused;
 mod written;
@@ -24,6 +25,8 @@ pub(crate) fn cases() -> Vec<Case> {
         attacks::marks_of_the_kernel_cannot_be_forged,
         attacks::what_is_no_file_stays_behind,
         attacks::links_lead_nowhere,
+        over::what_stands_before_a_name_stays_whatever_becomes_of_the_name,
+        over::a_workspace_that_is_only_read_can_be_covered_too,
         quota::a_layer_on_disk_is_counted_and_its_workspace_is_not,
         quota::files_without_a_name_are_counted,
         quota::a_layer_in_memory_is_limited_by_the_kernel,

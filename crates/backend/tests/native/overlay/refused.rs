@@ -17,10 +17,11 @@ pub(crate) fn a_workspace_that_may_not_be_written_has_no_layer() {
         let mut spec = ground.spec();
         spec.work = place;
         let layer = Layer::Disk(held.layer());
-        let opened = ground
-            .yard
-            .native()
-            .open_layered(&spec, layer, &ground.yard.house.state());
+        let opened =
+            ground
+                .yard
+                .native()
+                .open_layered(&spec, layer.into(), &ground.yard.house.state());
         assert_eq!(opened.unwrap_err().code, Code::InvalidArgument);
     }
 }
