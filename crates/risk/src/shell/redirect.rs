@@ -58,10 +58,11 @@ impl Reader<'_, '_> {
         self.at += found.len();
         let variable = self.slice(begins, at).strip_prefix('{');
         let variable = variable.and_then(|it| it.strip_suffix('}'));
-        if variable.is_some_and(changes_meaning) {
+        let (sets, changes) = (variable.is_some(), variable.is_some_and(changes_meaning));
+        if changes {
             self.blind(Unclear::Environment, begins, self.at);
         }
-        if variable.is_some() || found.starts_with('&') {
+        if sets || found.starts_with('&') {
             self.dialect(begins);
         }
         self.blanks();
