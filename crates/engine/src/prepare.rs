@@ -468,7 +468,8 @@ fn order(
     let is_ours = backend == BackendName::Native
         && (simulated || assessed.profile().network >= NetworkMode::Allowlist);
     let network = is_ours.then(network::variables);
-    let environment = environment::of(&draft.exec_id, toolchains, network, assessed.env());
+    let (asked, mode) = (assessed.env(), assessed.profile().approval);
+    let environment = environment::of(&draft.exec_id, toolchains, network, asked, mode);
     let mut env = environment.variables;
     if simulated {
         let text = |text: &str| ByteString::try_from(text).unwrap_or_default();
