@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use glovebox_model::{ApprovalMode, ByteString, EnvVar, ExecId};
+use glovebox_model::{ByteString, EnvVar, ExecId};
 use glovebox_workspace::toolchain::Toolchains;
 
 const SYSTEM_PATH: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin"];
@@ -73,22 +73,30 @@ impl Environment {
     }
 }
 
-/// What every program of a sandbox sees, before it is known which.
-pub(crate) fn of_any() -> Environment {
-    let mode = ApprovalMode::Cowork;
-    with(None, &Toolchains::default(), &OFFLINE, &[], mode)
+/// Whether interpreters and `git` obey files of the workspace that the command does not name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beside {
+    Obeyed,
+    /// As far as variables can say so.
+    Ignored,
 }
 
-/// `network` is what tells programs of theirs, if they have one. `mode` is the approval mode in force.
+/// What every program of a sandbox sees, before it is known which.
+pub(crate) fn of_any() -> Environment {
+    let beside = Beside::Obeyed;
+    with(None, &Toolchains::default(), &OFFLINE, &[], beside)
+}
+
+/// `network` is what tells programs of theirs, if they have one. `beside` says what counts of the files beside it.
 pub(crate) fn of(
     exec: &ExecId,
     toolchains: &Toolchains,
     network: Option<&[(&str, &str)]>,
     asked: &[EnvVar],
-    mode: ApprovalMode,
+    beside: Beside,
 ) -> Environment {
     let network = network.unwrap_or(&OFFLINE);
-    with(Some(exec), toolchains, network, asked, mode)
+    with(Some(exec), toolchains, network, asked, beside)
 }
 
 fn with(
@@ -96,7 +104,7 @@ fn with(
     toolchains: &Toolchains,
     network: &[(&str, &str)],
     asked: &[EnvVar],
-    mode: ApprovalMode,
+    beside: Beside,
 ) -> Environment {
     let text = |text: &str| ByteString::try_from(text).unwrap_or_default();
     let mut variables: Vec<(ByteString, ByteString)> = FIXED
@@ -118,7 +126,7 @@ fn with(
             variable.value.clone(),
         );
     }
-    if mode == ApprovalMode::Manual {
+    if beside == Beside::Ignored {
         guard(&mut variables);
     }
     let path = variables.iter().find(|(key, _)| key.as_bytes() == b"PATH");
@@ -200,8 +208,8 @@ mod tests {
             asked("PATH", "/x::/y"),
             asked("FOO", "bar"),
         ];
-        let mode = ApprovalMode::Cowork;
-        let environment = of(&exec, &Toolchains::default(), None, &all, mode);
+        let beside = Beside::Obeyed;
+        let environment = of(&exec, &Toolchains::default(), None, &all, beside);
         assert_eq!(value(&environment, "LANG"), b"de_DE");
         assert_eq!(value(&environment, "FOO"), b"bar");
         assert_eq!(environment.path.len(), 2);
@@ -210,8 +218,8 @@ mod tests {
     #[test]
     fn nothing_of_the_callers_environment_is_there() {
         let exec = ExecId::from_random([1; 16]);
-        let mode = ApprovalMode::Cowork;
-        let environment = of(&exec, &Toolchains::default(), None, &[], mode);
+        let beside = Beside::Obeyed;
+        let environment = of(&exec, &Toolchains::default(), None, &[], beside);
         let ours = FIXED.len() + OFFLINE.len() + 2;
         assert_eq!(environment.variables.len(), ours);
         assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
@@ -225,7 +233,7 @@ mod tests {
 
     /// Programs as they lie on this machine, in a directory with files that no command names.
     #[test]
-    fn in_mode_manual_no_file_beside_a_program_is_run() {
+    fn files_beside_a_program_are_not_run_where_they_are_ignored() {
         let directory = tempfile::tempdir().unwrap();
         let work = directory.path();
         let write = |name: &str, text: &str| {
@@ -238,11 +246,11 @@ mod tests {
         write("planted", "#!/bin/sh\necho \"$0\" >>ran\n");
         write("hooks/post-index-change", "#!/bin/sh\necho hook >>ran\n");
         write(".gitconfig", "[core]\nfsmonitor = ./planted\n");
-        let run = |mode, words: &[&str]| {
+        let run = |beside, words: &[&str]| {
             let exec = ExecId::from_random([1; 16]);
             // A call cannot say otherwise.
             let asked = [asked("PYTHONSAFEPATH", ""), asked("GIT_CONFIG_COUNT", "0")];
-            let of = of(&exec, &Toolchains::default(), None, &asked, mode);
+            let of = of(&exec, &Toolchains::default(), None, &asked, beside);
             let text = |it: &ByteString| OsStr::from_bytes(it.as_bytes()).to_owned();
             let variables = of
                 .variables
@@ -256,14 +264,14 @@ mod tests {
             let _ = std::fs::remove_file(work.join("ran"));
             (ran, String::from_utf8_lossy(&output.stderr).into_owned())
         };
-        let (_, said) = run(ApprovalMode::Cowork, &["git", "init", "-q", "."]);
+        let (_, said) = run(Beside::Obeyed, &["git", "init", "-q", "."]);
         assert_eq!(said, "");
         let config = "[core]\nfsmonitor = ./planted\nhooksPath = hooks\n";
         write(".git/config", config);
         for words in [&["git", "status"][..], &["python3", "-c", "import json"]] {
-            let (ran, said) = run(ApprovalMode::Manual, words);
+            let (ran, said) = run(Beside::Ignored, words);
             assert!(!ran, "{words:?}: {said}");
-            let (ran, _) = run(ApprovalMode::Cowork, words);
+            let (ran, _) = run(Beside::Obeyed, words);
             assert!(ran, "{words:?} would run what was planted");
         }
     }
