@@ -10,6 +10,7 @@ mod judging;
 mod observer;
 mod permissions;
 mod preview;
+mod query;
 mod reports;
 mod seen;
 
