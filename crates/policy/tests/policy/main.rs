@@ -6,6 +6,7 @@ mod cases;
 mod choice;
 mod config;
 mod containers;
+mod denied;
 mod environment;
 mod explanation;
 mod fixture;
