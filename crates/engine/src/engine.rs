@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use glovebox_backend::{Cancel, Ground, Language, Native, Preload, Sink};
 use glovebox_gateway::Simulated;
 use glovebox_model::{
-    ByteString, Call, Code, Consent, Correlation, DockerConfig, Error, Exec, IdError, Lifetime,
-    Mode, OnExceed, PartialProfile, Placement, Profile, Pull, Result, ScriptRef, SpaceId, Stage,
-    Status, WorkspaceRef,
+    Agreed, ByteString, Call, Code, Consent, Correlation, DockerConfig, Error, Exec, IdError,
+    Lifetime, Mode, OnExceed, PartialProfile, Placement, Profile, Pull, Result, ScriptRef, SpaceId,
+    Stage, Status, WorkspaceRef,
 };
 use glovebox_policy::{Asking, Assessed, Config, Explanation, HostFacts, Layer, Surface};
 use glovebox_snapshot::Snapshots;
@@ -19,7 +19,7 @@ use glovebox_store::{Owner, StateDir, Store};
 use glovebox_workspace::{Dir, Layout, Project};
 
 use crate::Keeper;
-use crate::approvals::{Approver, Given, Petition, Script, check_scripts, tool_of};
+use crate::approvals::{Approver, Binding, Given, Petition, Script, check_scripts, tool_of};
 use crate::backends::{Backends, Chosen};
 use crate::effects::Listener;
 use crate::environment;
@@ -324,7 +324,13 @@ impl Engine {
             self.check_place(&call.ids.space_id, preview, draft)?;
         }
         let (assessed, scripts) = self.assess_call(call, narrowed.as_ref(), project.work())?;
-        let now: Vec<ScriptRef> = scripts.iter().map(Script::bound).collect();
+        let is_asked = consent
+            .as_ref()
+            .is_some_and(|it| it.agreed == Agreed::People);
+        let now: Vec<ScriptRef> = match is_asked {
+            true => Binding::of(assessed.call(), &scripts, project)?.refs,
+            false => scripts.iter().map(Script::bound).collect(),
+        };
         if let Some(bound) = &bound {
             check_scripts(bound, &now)?;
         }
@@ -332,7 +338,7 @@ impl Engine {
         let given = consent.as_ref().map_or(Given::Nothing, Given::Consent);
         let ruled = stage::span("obtain").in_scope(|| {
             let image = chosen.image.as_deref();
-            self.rule_on(assessed, scripts, chosen.backend, image, given)
+            self.rule_on(assessed, scripts, chosen.backend, image, project, given)
         })?;
         stage::reached("obtain");
         let approved = match path::obtain(ruled) {

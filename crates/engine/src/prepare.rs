@@ -16,7 +16,6 @@ use glovebox_workspace::image::Held;
 use glovebox_workspace::toolchain::{self, Downloads, Request, Toolchains};
 use glovebox_workspace::{Dir, ExecFiles, Project, RelPath, WorkKind};
 
-use crate::approvals::{check_scripts, scripts_now};
 use crate::backends::Imaged;
 use crate::effects::{DIRECTORY, SOCKET};
 use crate::engine::{Engine, Seat};
@@ -126,16 +125,12 @@ impl Engine {
         let given = self.give(assessed.call(), assessed.profile(), backend)?;
         let order = order(draft, &toolchains, assessed, &given, backend)?;
         let mut stay = self.stay(plan, &project, &|| supply.is_wanted())?;
-        // It may have waited for its turn since people looked at them.
-        if let (Some(bound), Some(work)) = (plan.bound_scripts(), project.work())
-            && let Err(error) = check_scripts(bound, &scripts_now(assessed.call(), work))
-        {
-            stay.forget(&draft.exec_id, &project);
-            return Err(error);
-        }
         let inputs = skill::inputs(assessed.call(), &draft.exec_id);
         let files = match project.make_room(&draft.exec_id, &inputs) {
-            Ok(files) => files,
+            Ok(mut files) => {
+                stay.show_inputs(&mut files);
+                files
+            }
             Err(error) => {
                 stay.forget(&draft.exec_id, &project);
                 return Err(error);
@@ -217,7 +212,7 @@ impl Engine {
         if supply.keeps_warm()
             && trust.is_none()
             && given.handed().is_empty()
-            && stay.layer.is_none()
+            && stay.is_plain()
             && stay.caches.is_empty()
             && plan.assessed().call().mounts.is_empty()
             && stay.largest_file(profile).is_none()
@@ -247,7 +242,7 @@ impl Engine {
         });
         let spec = Spec {
             profile: named.as_ref().unwrap_or(profile),
-            work: place(work, profile.workspace),
+            work: place(stay.shown(work), profile.workspace),
             inputs: place(files.inputs(), Access::Ro),
             artifacts: place(
                 Some(files.artifacts()).filter(|_| !stay.is_in_memory()),
@@ -270,10 +265,9 @@ impl Engine {
         match plan.chosen().backend {
             BackendName::Native => {
                 let (native, state) = (supply.seat()?.native, self.state().path());
-                let (prepared, tray) = match &stay.layer {
-                    Some(layer) => {
-                        let (prepared, tray) =
-                            native.open_layered(&spec, layer.layer().into(), state)?;
+                let (prepared, tray) = match stay.layers() {
+                    Some(layers) => {
+                        let (prepared, tray) = native.open_layered(&spec, layers, state)?;
                         (prepared, stay.is_in_memory().then_some(tray))
                     }
                     None => (native.open(&spec, state)?, None),

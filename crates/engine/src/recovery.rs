@@ -58,10 +58,15 @@ impl Engine {
 
     /// What was to be thrown away at the end of an exec that never came to it.
     fn drop_layers(&self, lost: &[Exec]) {
-        for exec in lost.iter().filter(|it| it.writes == Writes::Dropped) {
-            let layout = self.layout(&exec.ids.space_id);
+        for exec in lost {
+            let Ok(layout) = self.layout(&exec.ids.space_id) else {
+                continue;
+            };
             // What cannot be removed stays where it is: nobody can keep it.
-            let _ = layout.and_then(|it| it.let_go(&exec.project_id, &exec.exec_id));
+            let _ = layout.clear_ground(&exec.project_id, &exec.exec_id);
+            if exec.writes == Writes::Dropped {
+                let _ = layout.let_go(&exec.project_id, &exec.exec_id);
+            }
         }
     }
 }

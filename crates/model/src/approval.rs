@@ -289,8 +289,15 @@ pub struct Ask {
     /// Why, in the words of who asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub justification: Option<String>,
+    /// The files that it names to run; where the whole workspace is bound, that as well, by the
+    /// digest of its state.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scripts: Vec<ScriptRef>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
+    /// What changed in the workspace since an earlier answer to this request, which that made void.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
     /// What it is given to read, which may be a program itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<StdinRef>,
@@ -313,6 +320,30 @@ impl Ask {
     pub fn preview(code: &str) -> String {
         code.chars().take(Self::PREVIEW_MOST).collect()
     }
+}
+
+/// What an approval holds of the files that its exec may run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Bound {
+    pub to: BoundTo,
+    /// The run stands on them as they were approved, for its whole length. Otherwise they are
+    /// compared right before it starts, and can be changed while it runs.
+    pub held: bool,
+    /// Why it is bound to that.
+    pub because: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum BoundTo {
+    /// It runs no file of the workspace.
+    Nothing,
+    /// It runs these files and no others.
+    Files,
+    /// It may run anything there: whatever changes in the workspace makes the approval void.
+    Workspace,
 }
 
 /// One request to people, with what they replied.

@@ -35,7 +35,8 @@ mod webhook;
 mod writes;
 
 pub use approval::{
-    Answer, Approval, ApprovalState, Ask, Grant, Party, Reply, ScriptRef, StdinRef, Via,
+    Answer, Approval, ApprovalState, Ask, Bound, BoundTo, Grant, Party, Reply, ScriptRef, StdinRef,
+    Via,
 };
 pub use backend_ref::BackendRef;
 pub use bytestring::ByteString;

@@ -128,6 +128,42 @@ const PREFIXES: &[&str] = &[
     "DOTNET_",
 ];
 
+/// Names that say how a program speaks, or carry a word for it to print; no program takes one for
+/// the name of something to run or to load. `HOME` is none of them: programs obey files there.
+const HARMLESS: &[&str] = &[
+    "CI",
+    "CLICOLOR",
+    "COLUMNS",
+    "DEBUG",
+    "FORCE_COLOR",
+    "LANG",
+    "LC_ADDRESS",
+    "LC_ALL",
+    "LC_COLLATE",
+    "LC_CTYPE",
+    "LC_IDENTIFICATION",
+    "LC_MEASUREMENT",
+    "LC_MESSAGES",
+    "LC_MONETARY",
+    "LC_NAME",
+    "LC_NUMERIC",
+    "LC_PAPER",
+    "LC_TELEPHONE",
+    "LC_TIME",
+    "LINES",
+    "LOGNAME",
+    "NO_COLOR",
+    "TERM",
+    "TZ",
+    "USER",
+];
+
+/// Whether a variable may change which files are run: every name that is not known to be harmless.
+/// For whoever must be certain; `changes_meaning` is for whoever looks for signs.
+pub fn may_change_what_runs(name: &str) -> bool {
+    !HARMLESS.contains(&name) && !PLAIN.contains(&name)
+}
+
 /// Whether a variable changes what a name means, or what a program does when it starts.
 pub fn changes_meaning(name: &str) -> bool {
     let changes = NAMES.contains(&name) || PREFIXES.iter().any(|it| name.starts_with(it));

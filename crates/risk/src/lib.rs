@@ -13,17 +13,22 @@ mod literal;
 mod outline;
 mod resolve;
 mod runner;
+mod runs;
 mod script_signals;
 mod shell;
 mod signal;
+mod strict;
+mod tame;
 mod wrapper;
 mod wrapper_table;
 
 pub use command::{
     Blind, Command, Direction, Files, Position, Reading, Redirect, Unclear, Word, usual_name,
 };
-pub use environment::{changes_meaning, variable_signal};
+pub use environment::{changes_meaning, may_change_what_runs, variable_signal};
+pub use runs::{Runs, runs, runs_script};
 pub use signal::{SignalKind, catalogue};
+pub use strict::{Doubt, Step, steps};
 
 use glovebox_model::{ByteString, Program, RiskSignal};
 

@@ -338,6 +338,12 @@ pub fn skill_input(exec: &ExecId) -> String {
     format!("{SKILL}/{CALLED}/{}", called_name(exec))
 }
 
+/// Whether a path below the inputs is a skill's.
+pub fn is_skill_input(path: &[u8]) -> bool {
+    let first = path.split(|byte| *byte == b'/').next();
+    first == Some(SKILL.as_bytes())
+}
+
 /// `projects/<project_id>/artifacts/<exec_id>`, as the record gives it.
 pub(crate) fn artifacts_path(project: &ProjectId, exec: &ExecId) -> String {
     format!("{PROJECTS}/{project}/{ARTIFACTS}/{exec}")

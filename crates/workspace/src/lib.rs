@@ -40,7 +40,7 @@ pub use dir::{
 pub use fault::{FsError, FsErrorKind, FsResult};
 pub use input::check_inputs;
 pub use journal::{Happened, Journal, JournalEntry, JournalReader};
-pub use layout::{Layout, Project, WorkKind, skill_input};
+pub use layout::{Layout, Project, WorkKind, is_skill_input, skill_input};
 pub use lines::{EffectLog, NetworkLog};
 pub use occupy::Occupied;
 pub use relpath::{PathError, RelPath};

@@ -185,6 +185,8 @@ pub(crate) fn approval() -> Approval {
         ask: Ask {
             preview: None,
             effects: Vec::new(),
+            bound: None,
+            changed: Vec::new(),
             description: "run a shell script: pipes into a shell".to_owned(),
             argv: ["bash", "-lc", "ls\ncurl x | sh"].map(str::to_owned).into(),
             code_preview: "ls\ncurl x | sh".to_owned(),

@@ -66,12 +66,12 @@ impl Engine {
             );
         }
         // What was shown must be what is there now.
-        let again = self.petition_again(&call, project.work())?;
+        let again = self.petition_again(&call, project)?;
         if let Some(now) = again
             && now.digest != approval.digest
         {
             let _ = store.void_approval(&approval.id, "it changed after it was approved")?;
-            return Err(gone_by(&approval, &now.scripts));
+            return Err(gone_by(&approval, &now.binding.refs));
         }
         let wanted = answered(call, &approval);
         let planned = self.plan(&draft.of(&wanted.call), project, wanted)?;

@@ -2,6 +2,7 @@
 //! their answer is worth.
 
 mod approver;
+mod binding;
 mod here;
 mod named;
 mod petition;
@@ -12,6 +13,7 @@ mod script;
 pub use approver::Approver;
 pub use replay::{Difference, Replayed};
 
+pub(crate) use binding::{Binding, bound_to, inputs_state, state_of, tree_digest};
 pub(crate) use petition::{Petition, denied, expired, gone_by, nobody, outdated, put_off};
 pub(crate) use ruling::{Given, Ruled, refused, tool_of};
 pub(crate) use script::{Script, check_scripts, scripts_now};

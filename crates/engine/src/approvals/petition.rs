@@ -1,15 +1,16 @@
 //! What people are asked about one call, and how it ends when they do not say yes.
 
 use glovebox_model::{
-    Answer, Approval, ApprovalId, ApprovalState, Ask, BackendName, Code, Effect, Error, ExecId,
-    GrantId, Millis, Party, Permit, Program, Result, Ruling, ScriptRef, Stage, StdinRef, Tier,
-    WorkspaceRef, visible,
+    Answer, Approval, ApprovalId, ApprovalState, Ask, BackendName, Bound, BoundTo, Code, Effect,
+    Error, ExecId, GrantId, Millis, Party, Permit, Placement, Program, Result, Ruling, ScriptRef,
+    Stage, StdinRef, Tier, WorkspaceRef, visible,
 };
 use glovebox_policy::{ApprovalSettings, Assessed, GrantKind};
 use glovebox_store::NewGrant;
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
 
+use super::binding::{Binding, changed};
 use crate::engine::Engine;
 use crate::path::{Plan, random};
 use crate::skill;
@@ -21,7 +22,7 @@ pub(crate) struct Petition {
     pub(crate) ruling: Ruling,
     /// Of all that an answer is about.
     pub(crate) digest: String,
-    pub(crate) scripts: Vec<ScriptRef>,
+    pub(crate) binding: Binding,
     /// What `allow_kind` would allow.
     pub(crate) kind: Option<GrantKind>,
     pub(crate) backend: BackendName,
@@ -83,7 +84,9 @@ impl Petition {
             reasons: self.ruling.reasons.clone(),
             upgrades: self.ruling.upgrades.clone(),
             justification: call.justification.as_deref().map(visible),
-            scripts: self.scripts.clone(),
+            scripts: self.binding.refs.clone(),
+            bound: Some(self.bound()),
+            changed: Vec::new(),
             stdin: stdin.map(|bytes| StdinRef {
                 bytes: bytes.len() as u64,
                 digest: sha256(bytes),
@@ -98,6 +101,18 @@ impl Petition {
                 .collect(),
             preview: call.preview.clone(),
             effects: self.effects.clone(),
+        }
+    }
+
+    fn bound(&self) -> Bound {
+        let Binding { to, because, .. } = &self.binding;
+        // Others share a sandbox that is kept, and only a layer keeps a workspace as it was.
+        let is_held = self.backend == BackendName::Native
+            && self.assessed.call().placement == Placement::Fresh;
+        Bound {
+            to: *to,
+            held: is_held || *to == BoundTo::Nothing,
+            because: visible(because),
         }
     }
 
@@ -255,15 +270,11 @@ pub(crate) fn expired(approval: &Approval) -> Error {
 }
 
 /// What was approved is not what would be run now.
-pub(crate) fn gone_by(approval: &Approval, scripts: &[ScriptRef]) -> Error {
-    let old = &approval.ask.scripts;
-    let changed = old.iter().find(|it| !scripts.contains(it));
-    let what = match changed {
-        Some(script) => format!("`{}` has changed since people were asked", script.path),
-        None => "the request or the policy has changed since people were asked".to_owned(),
-    };
-    Error::new(Code::Denied, Stage::Obtain, format!("{what}; {NO_OUTPUT}"))
-        .hint("send it again: what is there now needs an answer of its own")
+pub(crate) fn gone_by(approval: &Approval, now: &[ScriptRef]) -> Error {
+    match approval.ask.scripts == now {
+        true => changed(&[], &[], &[]),
+        false => changed(&approval.ask.scripts, now, &[]),
+    }
 }
 
 /// What was approved under another policy.

@@ -7,13 +7,14 @@ use glovebox_model::{
     ReasonKind, Result, Ruling, Stage, Tier,
 };
 use glovebox_policy::{
-    Assessed, Binding, Config, GrantKind, GrantedSecret, Layer, Scripts, Standing, assess_with,
-    decide, decide_with, kind_of, resolve,
+    Assessed, Config, GrantKind, GrantedSecret, Layer, Scripts, Standing, assess_with, decide,
+    decide_with, kind_of, resolve,
 };
 use glovebox_risk::Reading;
-use glovebox_workspace::Dir;
+use glovebox_workspace::{Dir, Project};
 use jiff::Timestamp;
 
+use super::binding::Binding;
 use super::petition::{Petition, later};
 use super::script::{Script, Shelves, scripts};
 use crate::effects::first;
@@ -85,6 +86,7 @@ impl Engine {
         scripts: Vec<Script>,
         backend: BackendName,
         image: Option<&str>,
+        project: &Project,
         given: Given<'_>,
     ) -> Result<Ruled> {
         let secrets = self.granted_secrets(assessed.call())?;
@@ -111,9 +113,11 @@ impl Engine {
                 consent: consent.clone(),
             }),
             (Permit::Ask, Given::Nothing) => {
-                self.without_asking(assessed, ruling, scripts, backend, image)
+                self.without_asking(assessed, ruling, scripts, backend, image, project)
             }
-            (Permit::Ask, Given::Asked) => self.petition(assessed, ruling, scripts, backend, image),
+            (Permit::Ask, Given::Asked) => {
+                self.petition(assessed, ruling, scripts, backend, image, project)
+            }
         }
     }
 
@@ -122,12 +126,19 @@ impl Engine {
     pub(crate) fn petition_again(
         &self,
         call: &Call,
-        work: Option<&Dir>,
+        project: &Project,
     ) -> Result<Option<Petition>> {
-        let (assessed, scripts) = self.assess_call(call.clone(), None, work)?;
+        let (assessed, scripts) = self.assess_call(call.clone(), None, project.work())?;
         let chosen = self.choose(assessed.call(), assessed.profile())?;
         let image = chosen.image.as_deref();
-        match self.rule_on(assessed, scripts, chosen.backend, image, Given::Asked)? {
+        match self.rule_on(
+            assessed,
+            scripts,
+            chosen.backend,
+            image,
+            project,
+            Given::Asked,
+        )? {
             Ruled::Asks(petition) => Ok(Some(petition)),
             Ruled::Agreed { .. } => Ok(None),
         }
@@ -141,6 +152,7 @@ impl Engine {
         scripts: Vec<Script>,
         backend: BackendName,
         image: Option<&str>,
+        project: &Project,
     ) -> Result<Ruled> {
         let kind = self.grantable(&assessed, &scripts, backend);
         let ids = &assessed.call().ids;
@@ -189,7 +201,7 @@ impl Engine {
                 },
             });
         }
-        self.petition(assessed, ruling, scripts, backend, image)
+        self.petition(assessed, ruling, scripts, backend, image, project)
     }
 
     /// A kind says nothing about what is in a script, unless its path does, as a skill's; and one
@@ -217,16 +229,18 @@ impl Engine {
         scripts: Vec<Script>,
         backend: BackendName,
         image: Option<&str>,
+        project: &Project,
     ) -> Result<Ruled> {
         let kind = self.grantable(&assessed, &scripts, backend);
-        let scripts: Vec<_> = scripts.iter().map(Script::bound).collect();
-        let text = scripts
+        let binding = Binding::of(assessed.call(), &scripts, project)?;
+        let text = binding
+            .refs
             .iter()
             .map(|it| format!("{} {}", it.digest, it.path));
         let bound = text.collect::<Vec<_>>().join("\n");
         let digest = assessed.digest(
             &self.approval_key()?,
-            &Binding {
+            &glovebox_policy::Binding {
                 policy: self.config().digest(),
                 backend: Some(backend),
                 image,
@@ -239,7 +253,7 @@ impl Engine {
             assessed,
             ruling,
             digest,
-            scripts,
+            binding,
             kind,
             backend,
         }))

@@ -5,13 +5,12 @@
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
 
-use glovebox_model::{
-    ByteString, Call, Code, Error, Input, Program, Result, RiskSignal, ScriptRef, SkillRef, Stage,
-};
+use glovebox_model::{ByteString, Call, Input, Program, Result, RiskSignal, ScriptRef, SkillRef};
 use glovebox_risk::{Command, Language, Reading, Word};
 use glovebox_workspace::{Dir, Kind, RelPath};
 use sha2::{Digest, Sha256};
 
+use super::binding::changed;
 use super::named::{Reader, interpreter, named};
 use crate::path::working_directory;
 
@@ -21,8 +20,8 @@ const LOOKED_AT: u64 = 1 << 20;
 const LONGEST: u64 = 8 << 20;
 /// So many are bound.
 const MOST: usize = 16;
-const WORK: &str = "/workspace/work";
-const INPUTS: &str = "/workspace/inputs";
+pub(super) const WORK: &str = "/workspace/work";
+pub(super) const INPUTS: &str = "/workspace/inputs";
 /// The digest of what could not be read: whoever is asked sees that nothing holds it.
 const UNBOUND: &str = "unbound";
 
@@ -46,7 +45,28 @@ pub(crate) struct Shelves<'a> {
     pub(crate) inputs: &'a [Input],
 }
 
+/// A script with all that it holds.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// Its clean path in the sandbox.
+    pub(super) path: String,
+    /// In the workspace, if it lies there.
+    pub(super) at: Option<RelPath>,
+    pub(super) script: Script,
+}
+
 impl Shelves<'_> {
+    /// By its clean path in the sandbox; `None` when it is not there, too long or cannot be read.
+    pub(super) fn whole(&self, path: &str) -> Option<Found> {
+        let script = self.script(path, Reader::Whoever)?;
+        let is_whole = script.digest != UNBOUND && (script.source.len() as u64) < LOOKED_AT;
+        is_whole.then(|| Found {
+            path: path.to_owned(),
+            at: below(WORK, path).and_then(|it| RelPath::new(it.as_bytes()).ok()),
+            script,
+        })
+    }
+
     /// By its clean path in the sandbox; `None` when there is no such file.
     fn script(&self, path: &str, reader: Reader) -> Option<Script> {
         if let Some(below) = below(INPUTS, path) {
@@ -99,6 +119,15 @@ impl Script {
             source: Vec::new(),
             digest: UNBOUND.to_owned(),
         }
+    }
+
+    /// Its beginning.
+    pub(super) fn source(&self) -> &[u8] {
+        &self.source
+    }
+
+    pub(super) fn into_source(self) -> Vec<u8> {
+        self.source
     }
 
     /// What it would run, as whatever it is run; `None` where nobody can tell.
@@ -247,18 +276,10 @@ pub(crate) fn scripts_now(call: &Call, work: &Dir) -> Vec<ScriptRef> {
 
 /// Refuses what people have not seen.
 pub(crate) fn check_scripts(bound: &[ScriptRef], now: &[ScriptRef]) -> Result<()> {
-    if bound == now {
-        return Ok(());
+    match bound == now {
+        true => Ok(()),
+        false => Err(changed(bound, now, &[])),
     }
-    let is_changed = |it: &&ScriptRef| !now.contains(it);
-    let changed = bound.iter().find(is_changed).or_else(|| now.first());
-    let path = changed.map_or("a script", |it| &it.path);
-    Err(Error::new(
-        Code::Denied,
-        Stage::Obtain,
-        format!("`{path}` has changed since people were asked; nothing was run, and there is no output of it"),
-    )
-    .hint("send it again: what is there now needs an answer of its own"))
 }
 
 /// As what a file is run; `None` for what nobody here can read. Where the file says that it is
@@ -301,7 +322,7 @@ fn of_name(path: &str) -> Option<Language> {
 }
 
 /// The whole path in the sandbox; `None` for what climbs out of it.
-fn clean(cwd: &str, path: &str) -> Option<String> {
+pub(super) fn clean(cwd: &str, path: &str) -> Option<String> {
     let whole = join(cwd, path);
     let mut parts: Vec<&str> = Vec::new();
     for part in whole.split('/') {
@@ -316,7 +337,7 @@ fn clean(cwd: &str, path: &str) -> Option<String> {
     Some(format!("/{}", parts.join("/")))
 }
 
-fn below<'p>(directory: &str, path: &'p str) -> Option<&'p str> {
+pub(super) fn below<'p>(directory: &str, path: &'p str) -> Option<&'p str> {
     let relative = path.strip_prefix(directory)?.strip_prefix('/')?;
     (!relative.is_empty()).then_some(relative)
 }

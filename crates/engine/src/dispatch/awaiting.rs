@@ -281,7 +281,7 @@ impl Dispatcher {
         let project = self.engine.project(space, &call.workspace)?;
         let draft = Draft::again(&call, project.id().clone(), exec.clone())?;
         if let Answer::AllowKind { expires_at, .. } = answer {
-            let petition = self.engine.petition_again(&call, project.work())?;
+            let petition = self.engine.petition_again(&call, &project)?;
             let settings = self.engine.config().approvals();
             return petition
                 .map(|it| it.new_grant(approval, *expires_at, settings))
@@ -403,11 +403,11 @@ impl Dispatcher {
         self.engine.place(&mut call)?;
         let project = &awaiting.project;
         let draft = Draft::again(&call, project.id().clone(), exec.clone())?;
-        match self.engine.petition_again(&call, project.work())? {
+        match self.engine.petition_again(&call, project)? {
             Some(now) if now.digest == approval.digest => {}
             Some(now) => {
                 self.void(approval, "it changed after it was approved");
-                return Err(gone_by(approval, &now.scripts));
+                return Err(gone_by(approval, &now.binding.refs));
             }
             None => {
                 self.void(approval, "nobody would be asked any more");
@@ -429,7 +429,7 @@ impl Dispatcher {
                 kept.scripts = plan.bound_scripts().map(<[_]>::to_vec);
                 Ok((*plan, self.seal.close(space, exec, &kept)?))
             }
-            Planned::Asks(petition) => Err(gone_by(approval, &petition.scripts)),
+            Planned::Asks(petition) => Err(gone_by(approval, &petition.binding.refs)),
         }
     }
 

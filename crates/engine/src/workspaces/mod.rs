@@ -1,6 +1,7 @@
 //! Work on a workspace from outside its execs: snapshots of it, changes that wait, seeding, reset.
 //! Whatever changes the whole of it has it alone, and is written down.
 
+mod basis;
 mod marks;
 mod rollback;
 mod room;

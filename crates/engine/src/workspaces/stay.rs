@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use glovebox_backend::{CacheMount, Layer, Tray, Tree};
+use glovebox_backend::{self as backend, CacheMount, Layer, Tray, Tree};
 use glovebox_model::{
     Access, BackendName, Call, Code, Error, Exec, Guarantee, LimitsDemand, Mode, Profile, Result,
     SnapshotId, SpaceId, Stage, Status, Verdict, WorkspaceRef, Writes,
@@ -16,6 +16,7 @@ use glovebox_workspace::{
     Cache, CacheKey, CacheMode, CacheName, Dir, ExecFiles, Occupied, Project, WorkKind,
 };
 
+use super::basis::Basis;
 use super::room::{Layers, Room};
 use super::waiting::{count, read};
 use crate::effects::{Judging, Written};
@@ -32,6 +33,7 @@ pub(crate) struct Stay {
     /// Dropped when the exec is over.
     occupied: Option<Occupied>,
     pub(crate) layer: Option<Layered>,
+    pub(crate) basis: Option<Basis>,
     /// Where a layer in memory lies when the program has ended.
     pub(crate) tray: Option<Tray>,
     pub(crate) snapshot: Option<SnapshotId>,
@@ -60,6 +62,11 @@ enum Medium {
 }
 
 impl Layered {
+    /// From here on the workspace counts as moved when it is changed.
+    pub(super) fn begin(&self) -> Result<()> {
+        self.held.begin().map_err(|error| error.at(Stage::Admit))
+    }
+
     /// As a sandbox is given it.
     pub(crate) fn layer(&self) -> Layer<'_> {
         match self.medium {
@@ -173,6 +180,7 @@ impl Engine {
         let occupied = Some(self.enter(space, which, project, is_wanted)?);
         let settings = self.workspace_settings();
         let writes = aside(call);
+        let stands_apart = self.stands_apart(plan, project)?;
         let writes_to_it = profile.workspace == Access::Rw && writes.is_direct();
         // A directory of the caller's own may be a whole home: there only the operator's word counts.
         let is_risky = plan.keeps_before() && project.kind() == WorkKind::Managed;
@@ -207,10 +215,10 @@ impl Engine {
             }
         };
         let layer = match writes {
-            Writes::Direct => None,
+            Writes::Direct if !stands_apart => None,
             // What may not be written needs no layer.
             _ if profile.workspace != Access::Rw => None,
-            Writes::Held | Writes::IfOk | Writes::Dropped => {
+            Writes::Direct | Writes::Held | Writes::IfOk | Writes::Dropped => {
                 project.hold(&plan.draft().exec_id)?.map(|held| Layered {
                     held,
                     medium,
@@ -231,6 +239,15 @@ impl Engine {
             }
             (layer, _) => layer,
         };
+        let basis = match stands_apart {
+            true => self.stand(plan, project, layer.as_ref()).map(Some),
+            false => Ok(None),
+        };
+        let basis = basis.inspect_err(|_| {
+            if layer.is_some() {
+                let _ = project.let_go(&plan.draft().exec_id);
+            }
+        })?;
         if let (Some(layer), Some(room)) = (&layer, &mut room)
             && let Medium::Memory { bytes, files } = layer.medium
         {
@@ -240,6 +257,7 @@ impl Engine {
         let mut stay = Stay {
             occupied,
             layer,
+            basis,
             snapshot,
             room,
             ..Stay::default()
@@ -317,6 +335,34 @@ impl Stay {
         left.filter(|left| *left < profile.limits.disk_bytes.get())
     }
 
+    /// It works on the workspace itself.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.layer.is_none() && self.basis.is_none()
+    }
+
+    /// What stands in the sandbox as the workspace.
+    pub(crate) fn shown<'stay>(&'stay self, work: Option<&'stay Dir>) -> Option<&'stay Dir> {
+        let copy = self.basis.as_ref().and_then(|it| it.copy.as_ref());
+        work.map(|work| copy.unwrap_or(work))
+    }
+
+    /// What stands over it. None when it is shown as it is.
+    pub(crate) fn layers(&self) -> Option<backend::Layers<'_>> {
+        let over = self.basis.as_ref().and_then(|it| it.over.as_ref());
+        let writes = self.layer.as_ref().map(Layered::layer);
+        (over.is_some() || writes.is_some()).then(|| backend::Layers {
+            over,
+            writes: writes.unwrap_or(Layer::None),
+        })
+    }
+
+    pub(crate) fn show_inputs(&mut self, files: &mut ExecFiles) {
+        let own = self.basis.as_mut().and_then(|it| it.inputs.take());
+        if let Some(own) = own {
+            files.show_inputs(own);
+        }
+    }
+
     /// What the exec writes lies in memory, its artifacts as well.
     pub(crate) fn is_in_memory(&self) -> bool {
         let memory = |layer: &Layered| layer.medium != Medium::Disk;
@@ -362,7 +408,9 @@ impl Stay {
     /// moved when somebody changes it.
     pub(crate) fn begin(&self) -> Result<()> {
         match &self.layer {
-            Some(layer) => layer.held.begin().map_err(|error| error.at(Stage::Admit)),
+            // It began with the copy.
+            Some(_) if self.basis.as_ref().is_some_and(|it| it.copy.is_some()) => Ok(()),
+            Some(layer) => layer.begin(),
             None => Ok(()),
         }
     }
@@ -404,7 +452,14 @@ impl Stay {
             }
             return Verdict::Discard;
         }
-        match decide(engine, &layer, record, judging, self.occupied) {
+        match decide(
+            engine,
+            &layer,
+            self.basis.as_ref(),
+            record,
+            judging,
+            self.occupied,
+        ) {
             Ok(verdict) => verdict,
             Err(error) => {
                 record
@@ -471,6 +526,7 @@ fn carry(tray: &Tray, held: &mut Held, record: &Exec) -> Result<()> {
 fn decide(
     engine: &Engine,
     layer: &Layered,
+    basis: Option<&Basis>,
     record: &mut Exec,
     judging: Option<&mut Judging<'_, '_>>,
     occupied: Option<Occupied>,
@@ -479,6 +535,8 @@ fn decide(
     let workspace = engine.workspace(&layer.space, &layer.which, None)?;
     let changes = read(&layer.held, workspace.work()?)?;
     record.changes = Some(count(&changes));
+    let rewritten = basis.and_then(|basis| basis.rewritten(&changes));
+    record.notes.extend(rewritten);
     if let Some(judging) = judging {
         let written = Written {
             changes: &changes,
@@ -494,9 +552,8 @@ fn decide(
         (_, Status::Held) if !changes.is_empty() => return Ok(Verdict::Hold),
         (Writes::Dropped, _) => Verdict::Discard,
         _ if changes.is_empty() => Verdict::Keep,
-        (Writes::Direct, _) => Verdict::Keep,
         (Writes::Held, _) => return Ok(Verdict::Hold),
-        (Writes::IfOk, Status::Succeeded) => {
+        (Writes::Direct, _) | (Writes::IfOk, Status::Succeeded) => {
             let _alone = workspace.occupy_within(PATIENCE)?;
             workspace.carry_over(&exec, &layer.held, &changes)?;
             if let Some(preview) = &record.preview {

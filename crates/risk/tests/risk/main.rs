@@ -6,6 +6,7 @@ mod invariants;
 mod reading;
 mod signals_code;
 mod signals_script;
+mod spellings;
 
 use glovebox_model::{ByteString, Program, RiskSignal, Tier};
 use glovebox_risk::{Reading, Word};

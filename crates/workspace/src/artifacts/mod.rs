@@ -72,6 +72,8 @@ pub struct ExecFiles {
     shelf: Dir,
     artifacts: Dir,
     inputs: Option<Dir>,
+    /// Of this exec alone, shown instead.
+    own_inputs: Option<Dir>,
 }
 
 impl ExecFiles {
@@ -89,7 +91,13 @@ impl ExecFiles {
             shelf,
             artifacts,
             inputs,
+            own_inputs: None,
         }
+    }
+
+    /// What others place is not seen by this exec.
+    pub fn show_inputs(&mut self, own: Dir) {
+        self.own_inputs = Some(own);
     }
 
     pub fn exec(&self) -> &ExecId {
@@ -103,15 +111,15 @@ impl ExecFiles {
 
     /// What the sandbox gets at `/workspace/inputs`, read-only. None when there are none.
     pub fn inputs(&self) -> Option<&Dir> {
-        self.inputs.as_ref()
+        self.own_inputs.as_ref().or(self.inputs.as_ref())
     }
 
     /// Puts the inputs where the sandbox sees them.
     pub fn place_inputs(&self, inputs: &[Input]) -> Result<()> {
-        match &self.inputs {
-            Some(dir) => input::check(inputs)?.place(dir),
-            None => Ok(()),
+        for dir in [&self.inputs, &self.own_inputs].into_iter().flatten() {
+            input::check(inputs)?.place(dir)?;
         }
+        Ok(())
     }
 
     /// Relative to the state directory.

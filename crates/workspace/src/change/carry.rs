@@ -1,6 +1,7 @@
-//! What lies in memory, carried to disk as it is: marks of the kernel, names that stand for nothing,
-//! holes and several names of one file. It is a program's tree like any other: nothing in it is
-//! followed, nothing is opened but regular files, and no size is believed.
+//! A tree copied into another directory as it is: from memory to disk with the marks of the kernel and
+//! names that stand for nothing, or from a workspace to ground of an exec's own; holes and several
+//! names of one file as well. It is a program's tree like any other: nothing in it is followed, nothing
+//! is opened but regular files, and no size is believed.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -8,7 +9,7 @@ use std::ops::ControlFlow;
 use rustix::fd::AsFd;
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod,
-    fchown, fsetxattr, futimens, linkat, mkdirat, mknodat, openat, symlinkat,
+    fchown, fsetxattr, fstat, futimens, linkat, mkdirat, mknodat, openat, statat, symlinkat,
 };
 use rustix::io::Errno;
 
@@ -20,7 +21,7 @@ use crate::dir::{Dir, Order, READING, Skip, Visit, WalkEnd, WalkEntry, WalkLimit
 use crate::dir::{regular, single, walk};
 use crate::fault::{FsError, FsErrorKind, FsResult};
 use crate::relpath::PATH_MAX;
-use crate::stat::{FileId, Kind};
+use crate::stat::{FileId, Kind, Stat};
 
 const CARRYING: &str = "carry to disk";
 /// Whoever reads it later takes no more either.
@@ -33,9 +34,28 @@ pub(crate) enum Marks {
     Left,
 }
 
+/// Which entries of a tree are left out, by path and by what stands there.
+pub type LeftOut<'test> = &'test dyn Fn(&[u8], &Stat) -> bool;
+
 /// Fills `to`, which is empty and ours alone. All of it or an error; whoever is told of one removes
 /// what was made.
 pub(crate) fn carry(from: &Dir, to: &Dir, marks: Marks) -> FsResult<()> {
+    fill(from, to, Kept::All(marks))
+}
+
+/// A copy of a workspace as its programs see it: with the owners that its files have, without
+/// devices, which no sandbox shows. What may not be read is an empty file that may not be either.
+pub(super) fn copy_workspace(from: &Dir, to: &Dir, left_out: LeftOut<'_>) -> FsResult<()> {
+    fill(from, to, Kept::Seen(left_out))
+}
+
+#[derive(Clone, Copy)]
+enum Kept<'test> {
+    All(Marks),
+    Seen(LeftOut<'test>),
+}
+
+fn fill(from: &Dir, to: &Dir, kept: Kept<'_>) -> FsResult<()> {
     let facts = rustix::fs::fstat(to).map_err(|errno| FsError::os(CARRYING, b"", errno))?;
     // As root a sandbox has an id of its own; on disk everything belongs to whoever has the directory.
     let owner = rustix::process::geteuid()
@@ -43,7 +63,7 @@ pub(crate) fn carry(from: &Dir, to: &Dir, marks: Marks) -> FsResult<()> {
         .then(|| (Uid::from_raw(facts.st_uid), Gid::from_raw(facts.st_gid)));
     let mut carrier = Carrier {
         to,
-        marks,
+        kept,
         owner,
         linked: HashMap::new(),
         closing: Vec::new(),
@@ -80,7 +100,7 @@ pub(crate) fn carry(from: &Dir, to: &Dir, marks: Marks) -> FsResult<()> {
 
 struct Carrier<'to> {
     to: &'to Dir,
-    marks: Marks,
+    kept: Kept<'to>,
     owner: Option<(Uid, Gid)>,
     /// Files with several names, by the one that was made first.
     linked: HashMap<FileId, Vec<u8>>,
@@ -109,6 +129,12 @@ impl Carrier<'_> {
         if entry.path.len() > PATH_MAX {
             return Err(fault(Errno::NAMETOOLONG));
         }
+        if let Kept::Seen(left_out) = self.kept {
+            let is_device = matches!(entry.stat.kind, Kind::Device | Kind::Unknown);
+            if is_device || left_out(entry.path, &entry.stat) {
+                return Ok(());
+            }
+        }
         let target = Place::below(self.to, entry.path)?;
         match entry.stat.kind {
             Kind::Directory => self.directory(entry, &target),
@@ -116,13 +142,13 @@ impl Carrier<'_> {
             Kind::Symlink => {
                 let text = link_text(entry.at.dir, entry.at.name).map_err(fault)?;
                 symlinkat(text.as_bytes(), &target.dir, &target.name).map_err(fault)?;
-                self.own_name(&target).map_err(fault)
+                self.own_name(entry, &target).map_err(fault)
             }
             Kind::Device if is_whiteout(entry.at.dir, entry.at.name).map_err(fault)? => {
-                self.node(&target, FileType::CharacterDevice, 0)
+                self.node(entry, &target, FileType::CharacterDevice, 0)
             }
-            Kind::Fifo => self.node(&target, FileType::Fifo, entry.stat.mode),
-            Kind::Socket => self.node(&target, FileType::Socket, entry.stat.mode),
+            Kind::Fifo => self.node(entry, &target, FileType::Fifo, entry.stat.mode),
+            Kind::Socket => self.node(entry, &target, FileType::Socket, entry.stat.mode),
             // Nobody inside can make one.
             kind @ (Kind::Device | Kind::Unknown) => Err(FsError::new(
                 CARRYING,
@@ -140,9 +166,7 @@ impl Carrier<'_> {
         let from = single(entry.at.dir, entry.at.name.to_bytes(), flags)
             .map_err(|kind| FsError::new(CARRYING, entry.path, kind))?;
         self.mark(&from, &made).map_err(fault)?;
-        if let Some((uid, gid)) = self.owner {
-            fchown(&made, Some(uid), Some(gid)).map_err(fault)?;
-        }
+        self.own(&from, &made).map_err(fault)?;
         self.closing.push((entry.path.to_vec(), entry.stat.mode));
         Ok(())
     }
@@ -151,7 +175,12 @@ impl Carrier<'_> {
         let fault = |errno: Errno| FsError::os(CARRYING, entry.path, errno);
         let failed = |kind| FsError::new(CARRYING, entry.path, kind);
         let name = entry.at.name.to_bytes();
-        let from = single(entry.at.dir, name, READING | OFlags::NOFOLLOW).map_err(failed)?;
+        let from = match single(entry.at.dir, name, READING | OFlags::NOFOLLOW) {
+            Err(FsErrorKind::Permission) if matches!(self.kept, Kept::Seen(_)) => {
+                return self.unreadable(target).map_err(fault);
+            }
+            from => from.map_err(failed)?,
+        };
         let stat = regular(&from).map_err(failed)?;
         if let Some(first) = self.linked.get(&stat.id) {
             let first = Place::below(self.to, first)?;
@@ -164,9 +193,7 @@ impl Carrier<'_> {
         let made = made.map_err(fault)?;
         stage::copy(&from, &made, stat.size).map_err(fault)?;
         self.mark(&from, &made).map_err(fault)?;
-        if let Some((uid, gid)) = self.owner {
-            fchown(&made, Some(uid), Some(gid)).map_err(fault)?;
-        }
+        self.own(&from, &made).map_err(fault)?;
         fchmod(&made, Mode::from_raw_mode(stat.mode)).map_err(fault)?;
         let modified = Timespec {
             tv_sec: stat.modified.sec,
@@ -183,28 +210,62 @@ impl Carrier<'_> {
         Ok(())
     }
 
-    fn node(&self, target: &Place, kind: FileType, mode: u32) -> FsResult<()> {
+    fn unreadable(&self, target: &Place) -> rustix::io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        openat(
+            &target.dir,
+            &target.name,
+            flags | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .map(drop)
+    }
+
+    fn node(
+        &self,
+        entry: &WalkEntry<'_>,
+        target: &Place,
+        kind: FileType,
+        mode: u32,
+    ) -> FsResult<()> {
         let mode = Mode::from_raw_mode(mode);
         let made = mknodat(&target.dir, &target.name, kind, mode, 0);
-        made.and_then(|()| self.own_name(target))
+        made.and_then(|()| self.own_name(entry, target))
             .map_err(target.fault(CARRYING))
     }
 
-    fn own_name(&self, target: &Place) -> rustix::io::Result<()> {
-        match self.owner {
-            Some((uid, gid)) => {
-                let flags = AtFlags::SYMLINK_NOFOLLOW;
-                chownat(&target.dir, &target.name, Some(uid), Some(gid), flags)
+    fn own(&self, from: impl AsFd, made: impl AsFd) -> rustix::io::Result<()> {
+        match (self.owner, self.kept) {
+            (None, _) => Ok(()),
+            (Some((uid, gid)), Kept::All(_)) => fchown(made, Some(uid), Some(gid)),
+            (Some(_), Kept::Seen(_)) => {
+                let facts = fstat(from)?;
+                let (uid, gid) = (Uid::from_raw(facts.st_uid), Gid::from_raw(facts.st_gid));
+                fchown(made, Some(uid), Some(gid))
             }
-            None => Ok(()),
         }
     }
 
+    fn own_name(&self, entry: &WalkEntry<'_>, target: &Place) -> rustix::io::Result<()> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let (uid, gid) = match (self.owner, self.kept) {
+            (None, _) => return Ok(()),
+            (Some(owner), Kept::All(_)) => owner,
+            (Some(_), Kept::Seen(_)) => {
+                let facts = statat(entry.at.dir, entry.at.name, flags)?;
+                (Uid::from_raw(facts.st_uid), Gid::from_raw(facts.st_gid))
+            }
+        };
+        chownat(&target.dir, &target.name, Some(uid), Some(gid), flags)
+    }
+
     fn mark(&self, from: impl AsFd, to: impl AsFd) -> rustix::io::Result<()> {
-        if self.marks == Marks::Left {
-            return Ok(());
-        }
-        for (name, value) in attributes::all(from)? {
+        let marks = match self.kept {
+            Kept::All(Marks::Left) => return Ok(()),
+            Kept::All(Marks::Carried) => attributes::all(from)?,
+            Kept::Seen(_) => attributes::read(from)?.own,
+        };
+        for (name, value) in marks {
             fsetxattr(&to, name.as_slice(), &value, XattrFlags::empty())?;
         }
         Ok(())
