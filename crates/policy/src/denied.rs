@@ -47,8 +47,8 @@ impl fmt::Display for DeniedPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (text, at) = (self.glob.text(), &self.at);
         match &self.name {
-            Some(name) => write!(f, "rule `{name}` ({}:{}), `{text}`", at.file, at.line),
-            None => write!(f, "the rule at {}:{}, `{text}`", at.file, at.line),
+            Some(name) => write!(f, "rule `{name}` at {}:{} (`{text}`)", at.file, at.line),
+            None => write!(f, "the rule at {}:{} (`{text}`)", at.file, at.line),
         }
     }
 }
@@ -114,7 +114,8 @@ impl DeniedPaths {
 }
 
 impl DeniedPath {
-    fn holds(&self, path: &str) -> bool {
+    /// By its own name or by that of a directory above it.
+    pub fn holds(&self, path: &str) -> bool {
         let above = path.match_indices('/').map(|(at, _)| &path[..at.max(1)]);
         above.chain([path]).any(|it| self.glob.names(it))
     }

@@ -92,7 +92,7 @@ path = ["/workspace/work/.ssh/**", "/workspace/work/.env", "**/*.pem", "/etc/*.k
     let shown = found.iter().next().unwrap().to_string();
     assert_eq!(
         shown,
-        "rule `keys` (policy.toml:2), `/workspace/work/.ssh/**`"
+        "rule `keys` at policy.toml:2 (`/workspace/work/.ssh/**`)"
     );
     for (directory, expected) in [
         ("/workspace/work", 3),
