@@ -121,6 +121,7 @@ fn spec(profile: &Profile, observe: Option<Observe>) -> Spec<'_> {
         links: Vec::new(),
         caches: Vec::new(),
         mounts: Vec::new(),
+        masked: Vec::new(),
         largest_file: None,
         trust: None,
         secrets: glovebox_backend::SecretFiles::Never,

@@ -100,6 +100,8 @@ pub struct Spec<'dir> {
     pub caches: Vec<CacheMount<'dir>>,
     /// Directories of the host's that the operator granted.
     pub mounts: Vec<&'dir HostMount>,
+    /// Covered in the sandbox's own root, where they are: neither read nor entered.
+    pub masked: Vec<PathBuf>,
     /// No file may get larger, where that is less than the profile says.
     pub largest_file: Option<u64>,
     /// A bundle of certificates in PEM, shown where programs look for those that they trust, and

@@ -212,7 +212,7 @@ pub enum Step {
     Terminals {
         attributes: Vec<Attribute>,
     },
-    /// Covers one file with the sandbox's own /dev/null.
+    /// Covers one file with the sandbox's own /dev/null, a directory with an empty one.
     Mask(CString),
     /// A file of the root's own.
     File {

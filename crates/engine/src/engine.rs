@@ -350,6 +350,7 @@ impl Engine {
         let berth = self.berth(call, profile, &chosen, PartialProfile::default())?;
         let plan = Plan::new(draft.clone(), approved, chosen, berth, now)?;
         self.check_writes(&plan)?;
+        self.check_denied(&plan)?;
         Ok(Planned::Ready(Box::new(plan)))
     }
 

@@ -27,7 +27,7 @@ use crate::path::{Draft, Plan, Streams};
 use crate::pool::{Kind, Shape, Warm};
 use crate::settings::ToolchainSettings;
 use crate::skill;
-use crate::workspaces::Stay;
+use crate::workspaces::{Stay, masked};
 
 /// Where sandboxes come from.
 pub(crate) trait Supply {
@@ -213,6 +213,7 @@ impl Engine {
             && trust.is_none()
             && given.handed().is_empty()
             && stay.is_plain()
+            && stay.denied.is_empty()
             && stay.caches.is_empty()
             && plan.assessed().call().mounts.is_empty()
             && stay.largest_file(profile).is_none()
@@ -254,6 +255,10 @@ impl Engine {
             links: links.collect(),
             caches: stay.cache_mounts(),
             mounts: granted.iter().collect(),
+            masked: masked(
+                &stay.denied,
+                toolchains.mounts.iter().map(|it| it.guest.as_path()),
+            )?,
             largest_file: stay.largest_file(profile),
             trust: trust.as_ref().map(Trust::bundle),
             secrets: match given.needs_room() {

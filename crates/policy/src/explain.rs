@@ -12,6 +12,7 @@ use crate::assess::{Assessed, assess};
 use crate::config::Config;
 use crate::decide::{Standing, decide};
 use crate::decided::Decided;
+use crate::denied::{HeldBy, PathRule, denied_paths, path_rules};
 use crate::grant::GrantKind;
 use crate::resolve::resolve;
 use crate::secret::GrantedSecret;
@@ -62,6 +63,9 @@ pub struct Explanation {
     /// Each thing that would change the decision, the nearest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fix_it: Vec<String>,
+    /// The rules that deny paths, and who denies them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path_rules: Vec<PathRule>,
 }
 
 /// Which tools exist, and what says so.
@@ -118,12 +122,14 @@ pub fn explain(
         network: config.network(),
     };
     let ruling = decide(&assessed, &standing);
+    let denied = denied_paths(&assessed, &rules, &[asking.tool], asking.backend);
     let host = &config.approvals().host;
     let elevated = host.elevated(&ids, assessed.profile().security);
     Ok(Explanation::of(Ok(&assessed))
         .ruled(&ruling)
         .with_tools(&tools, asking.tool)
-        .with_elevated(elevated))
+        .with_elevated(elevated)
+        .with_path_rules(path_rules(&rules, &denied)))
 }
 
 impl Explanation {
@@ -144,6 +150,7 @@ impl Explanation {
             tools: None,
             elevated: None,
             fix_it: Vec::new(),
+            path_rules: Vec::new(),
         };
         match result {
             Ok(assessed) => Self {
@@ -219,6 +226,12 @@ impl Explanation {
         self
     }
 
+    #[must_use]
+    pub fn with_path_rules(mut self, rules: Vec<PathRule>) -> Self {
+        self.path_rules = rules;
+        self
+    }
+
     pub fn render_text(&self) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
@@ -269,6 +282,7 @@ impl Explanation {
             )?;
         }
         self.write_table(text)?;
+        self.write_path_rules(text)?;
         if self.fix_it.is_empty() || self.reasons.is_empty() {
             for hint in &self.hints {
                 writeln!(text, "hint: {hint}")?;
@@ -292,6 +306,20 @@ impl Explanation {
             if let Some(way) = &reason.way {
                 writeln!(text, "  to change it: {way}")?;
             }
+        }
+        Ok(())
+    }
+
+    fn write_path_rules(&self, text: &mut String) -> std::fmt::Result {
+        for rule in &self.path_rules {
+            let (paths, at) = (rule.paths.join("`, `"), &rule.rule);
+            let held = match rule.held_by {
+                HeldBy::Sandbox => "denied by the sandbox, whatever the program is",
+                HeldBy::Text => "denied by the text of commands alone",
+                HeldBy::Nothing => "not denied to this call",
+            };
+            writeln!(text, "\npath: `{paths}` is {held}")?;
+            writeln!(text, "  --> {}:{}", at.file, at.line)?;
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ mod config;
 mod credential;
 mod decide;
 mod decided;
+mod denied;
 mod destinations;
 mod effective;
 mod env;
@@ -46,6 +47,7 @@ pub use decide::{
     Action, Change, Standing, compare, decide, decide_action, decide_reading, decide_with,
 };
 pub use decided::Decided;
+pub use denied::{DeniedPath, DeniedPaths, HeldBy, PathRule, denied_paths, path_rules};
 pub use explain::{Asking, Decision, Explanation, ListSource, ToolsExplained, explain};
 pub use field::{Field, LimitField};
 pub use grant::{GrantKind, kind_of};

@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::sys::Result;
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, move_mount, open_tree, unmount,
@@ -16,6 +16,9 @@ use crate::sys;
 
 /// Where the new root is put together; any directory that every host has.
 const STAGES: [&CStr; 4] = [c"/tmp", c"/run", c"/mnt", c"/var"];
+
+/// Where an empty directory is for a moment.
+const MASK: &CStr = c"/.mask";
 
 pub(super) fn detach_host() -> Result<()> {
     // After pivot_root(".", ".") the old root lies on top of the new one.
@@ -223,15 +226,35 @@ impl Workbench<'_> {
     }
 
     pub(super) fn mask(&self, path: &CStr) -> Result<()> {
-        let target = match self.place(path) {
-            // This kernel does not have it, so there is nothing to hide.
-            Err(Errno::NOENT) => return Ok(()),
+        // Through the links of the new root: what is named by one is hidden as well.
+        let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let found = rustix::fs::openat2(self.root()?, below(path), flags, Mode::empty(), within);
+        let target = match found {
+            // It is not there, so there is nothing to hide.
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
             other => other?,
         };
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&target)?.st_mode);
+        if kind == FileType::Directory {
+            return self.mask_directory(&target);
+        }
         let null = copy_of(self.root()?, c"dev/null")?;
         let flags =
             MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
         move_mount(null, c"", target, c"", flags)
+    }
+
+    /// With an empty one that cannot be entered.
+    fn mask_directory(&self, target: &OwnedFd) -> Result<()> {
+        self.directory(MASK, 0)?;
+        let empty = copy_of(self.place(MASK)?, c"")?;
+        let inert = [Attribute::ReadOnly, Attribute::NoSuid, Attribute::NoDev];
+        sys::set_mount_attributes(empty.as_fd(), attribute_bits(&inert), None)?;
+        let flags =
+            MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+        move_mount(empty, c"", target, c"", flags)?;
+        rustix::fs::unlinkat(self.root()?, below(MASK), AtFlags::REMOVEDIR)
     }
 
     pub(super) fn enter(&mut self) -> Result<()> {

@@ -176,6 +176,7 @@ impl Engine {
             links: Vec::new(),
             caches: Vec::new(),
             mounts: Vec::new(),
+            masked: Vec::new(),
             largest_file: None,
             trust: trust.as_ref().map(Trust::bundle),
             secrets: SecretFiles::PerRun,

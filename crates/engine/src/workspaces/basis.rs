@@ -3,16 +3,16 @@
 //! carried into the workspace at its end.
 
 use glovebox_model::{Access, BackendName, BoundTo, Code, Error, Result, ScriptRef, Stage};
+use glovebox_policy::DeniedPaths;
 use glovebox_workspace::change::{Change, Changes, Ground, What};
 use glovebox_workspace::{Dir, Project};
 
+use super::denied::{INPUTS, Search, WORK};
 use super::stay::Layered;
 use crate::approvals::{Binding, bound_to, check_scripts, inputs_state, state_of, tree_digest};
 use crate::engine::Engine;
 use crate::path::Plan;
 
-const WORK: &str = "/workspace/work";
-const INPUTS: &str = "/workspace/inputs";
 /// Paths that a note names.
 const NAMED: usize = 5;
 
@@ -31,11 +31,20 @@ pub(crate) struct Basis {
 
 impl Engine {
     /// Whether a run must not work on the workspace itself.
-    pub(super) fn stands_apart(&self, plan: &Plan, project: &Project) -> Result<bool> {
+    pub(super) fn stands_apart(
+        &self,
+        plan: &Plan,
+        project: &Project,
+        denied: &DeniedPaths,
+    ) -> Result<bool> {
+        let sees_it = plan.assessed().profile().workspace != Access::None;
+        let is_denied = !denied.below(WORK).is_empty() || !denied.below(INPUTS).is_empty();
+        if is_denied && sees_it {
+            return Ok(true);
+        }
         let Some(bound) = plan.bound_scripts() else {
             return Ok(false);
         };
-        let sees_it = plan.assessed().profile().workspace != Access::None;
         if bound_to(bound) == BoundTo::Nothing || !sees_it {
             return Ok(false);
         }
@@ -54,6 +63,7 @@ impl Engine {
         plan: &Plan,
         project: &Project,
         layer: Option<&Layered>,
+        denied: &DeniedPaths,
     ) -> Result<Basis> {
         let bound = plan.bound_scripts().unwrap_or_default();
         let work = project.work().ok_or_else(|| {
@@ -61,16 +71,23 @@ impl Engine {
             Error::new(Code::Internal, Stage::Admit, message)
         })?;
         let ground = project.ground(&plan.draft().exec_id)?;
-        let inputs = ground.inputs(&project.inputs()?)?;
-        let (copy, over) = match bound_to(bound) {
+        let hidden = Search::new(denied, INPUTS);
+        let inputs = match bound.is_empty() && hidden.is_empty() {
+            true => None,
+            false => Some(ground.inputs(&project.inputs()?, &|path, _| hidden.denies(path))?),
+        };
+        let (mut copy, mut over) = match bound_to(bound) {
             BoundTo::Workspace => {
                 // What others change from here on is not in the copy.
                 layer.map_or(Ok(()), Layered::begin)?;
                 let copy = ground.copy(work, &|_, _| false)?;
                 same(bound, WORK, &state_of(&copy)?.digest)?;
-                same(bound, INPUTS, &inputs_state(&inputs)?.digest)?;
+                if let Some(inputs) = &inputs {
+                    same(bound, INPUTS, &inputs_state(inputs)?.digest)?;
+                }
                 (Some(copy), None)
             }
+            BoundTo::Nothing if bound.is_empty() => (None, None),
             BoundTo::Files | BoundTo::Nothing => {
                 let binding = self.binding_now(plan, project)?;
                 check_scripts(bound, &binding.refs)?;
@@ -81,10 +98,25 @@ impl Engine {
                 (None, Some(over))
             }
         };
+        let search = Search::new(denied, WORK);
+        if !search.is_empty() {
+            // Where names can appear that are denied, it stands on what stays as it is.
+            if copy.is_none() && (search.is_open() || search.look(work)?.moves) {
+                layer.map_or(Ok(()), Layered::begin)?;
+                copy = Some(ground.copy(work, &|_, _| false)?);
+            }
+            let base = copy.as_ref().unwrap_or(work);
+            let cover = match over.take() {
+                Some(over) => over,
+                None => ground.over(base)?,
+            };
+            ground.cover(&cover, base, &search.look(base)?)?;
+            over = Some(cover);
+        }
         Ok(Basis {
             copy,
             over,
-            inputs: Some(inputs),
+            inputs,
             bound: bound.to_vec(),
             _ground: ground,
         })

@@ -2,6 +2,7 @@
 //! Whatever changes the whole of it has it alone, and is written down.
 
 mod basis;
+mod denied;
 mod marks;
 mod rollback;
 mod room;
@@ -21,6 +22,7 @@ use glovebox_store::Actor;
 use glovebox_workspace::{Dir, Occupied, Project};
 use serde_json::{Value, json};
 
+pub(crate) use denied::masked;
 pub use marks::MarkedSnapshot;
 pub use rollback::RolledBack;
 pub use room::{Room, Writing};

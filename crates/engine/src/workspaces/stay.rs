@@ -10,13 +10,14 @@ use glovebox_model::{
     Access, BackendName, Call, Code, Error, Exec, Guarantee, LimitsDemand, Mode, Profile, Result,
     SnapshotId, SpaceId, Stage, Status, Verdict, WorkspaceRef, Writes,
 };
-use glovebox_policy::CacheSharing;
+use glovebox_policy::{CacheSharing, DeniedPaths};
 use glovebox_workspace::change::Held;
 use glovebox_workspace::{
     Cache, CacheKey, CacheMode, CacheName, Dir, ExecFiles, Occupied, Project, WorkKind,
 };
 
 use super::basis::Basis;
+use super::denied::{Search, WORK};
 use super::room::{Layers, Room};
 use super::waiting::{count, read};
 use crate::effects::{Judging, Written};
@@ -34,6 +35,8 @@ pub(crate) struct Stay {
     occupied: Option<Occupied>,
     pub(crate) layer: Option<Layered>,
     pub(crate) basis: Option<Basis>,
+    /// What rules deny to it.
+    pub(crate) denied: DeniedPaths,
     /// Where a layer in memory lies when the program has ended.
     pub(crate) tray: Option<Tray>,
     pub(crate) snapshot: Option<SnapshotId>,
@@ -172,15 +175,19 @@ impl Engine {
         project: &Project,
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<Stay> {
+        let denied = self.denied(plan);
         if project.work().is_none() {
-            return Ok(Stay::default());
+            return Ok(Stay {
+                denied,
+                ..Stay::default()
+            });
         }
         let (call, profile) = (plan.assessed().call(), plan.assessed().profile());
         let (space, which) = (&call.ids.space_id, &call.workspace);
         let occupied = Some(self.enter(space, which, project, is_wanted)?);
         let settings = self.workspace_settings();
         let writes = aside(call);
-        let stands_apart = self.stands_apart(plan, project)?;
+        let stands_apart = self.stands_apart(plan, project, &denied)?;
         let writes_to_it = profile.workspace == Access::Rw && writes.is_direct();
         // A directory of the caller's own may be a whole home: there only the operator's word counts.
         let is_risky = plan.keeps_before() && project.kind() == WorkKind::Managed;
@@ -231,6 +238,7 @@ impl Engine {
             (Some(mut layer), Some(over)) => {
                 let known = self.store()?.get(&call.ids.space_id, over);
                 let laid = known.and_then(|record| lay_over(&mut layer, project, &record));
+                let laid = laid.and_then(|()| refuse_denied(&denied, &layer, project));
                 if let Err(error) = laid {
                     let _ = project.let_go(&plan.draft().exec_id);
                     return Err(error);
@@ -240,7 +248,7 @@ impl Engine {
             (layer, _) => layer,
         };
         let basis = match stands_apart {
-            true => self.stand(plan, project, layer.as_ref()).map(Some),
+            true => self.stand(plan, project, layer.as_ref(), &denied).map(Some),
             false => Ok(None),
         };
         let basis = basis.inspect_err(|_| {
@@ -258,6 +266,7 @@ impl Engine {
             occupied,
             layer,
             basis,
+            denied,
             snapshot,
             room,
             ..Stay::default()
@@ -286,6 +295,15 @@ impl Engine {
             (None, false) => Some("local"),
         };
         for (name, settings) in caches {
+            let at = settings.at.to_string_lossy();
+            if let Some(path) = stay.denied.below(&at).iter().next() {
+                let note = format!(
+                    "cache `{}` is not shown: {path} may deny something in it",
+                    name.as_str()
+                );
+                stay.notes.push(note);
+                continue;
+            }
             let mode = match settings.mode {
                 CacheSharing::Shared => CacheMode::Shared,
                 CacheSharing::PerUser => CacheMode::PerUser,
@@ -455,7 +473,7 @@ impl Stay {
         match decide(
             engine,
             &layer,
-            self.basis.as_ref(),
+            (self.basis.as_ref(), &self.denied),
             record,
             judging,
             self.occupied,
@@ -510,6 +528,16 @@ fn lay_over(layer: &mut Layered, project: &Project, record: &Exec) -> Result<()>
     filled.map_err(|error| error.at(Stage::Admit))
 }
 
+/// What waits stands above every cover.
+fn refuse_denied(denied: &DeniedPaths, layer: &Layered, project: &Project) -> Result<()> {
+    match project.work() {
+        Some(work) if !denied.is_empty() => {
+            Search::new(denied, WORK).refuse(work, &read(&layer.held, work)?)
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// From memory to where changes wait. The memory is free when this returns.
 fn carry(tray: &Tray, held: &mut Held, record: &Exec) -> Result<()> {
     match tray.take() {
@@ -526,7 +554,7 @@ fn carry(tray: &Tray, held: &mut Held, record: &Exec) -> Result<()> {
 fn decide(
     engine: &Engine,
     layer: &Layered,
-    basis: Option<&Basis>,
+    (basis, denied): (Option<&Basis>, &DeniedPaths),
     record: &mut Exec,
     judging: Option<&mut Judging<'_, '_>>,
     occupied: Option<Occupied>,
@@ -555,6 +583,7 @@ fn decide(
         (Writes::Held, _) => return Ok(Verdict::Hold),
         (Writes::Direct, _) | (Writes::IfOk, Status::Succeeded) => {
             let _alone = workspace.occupy_within(PATIENCE)?;
+            Search::new(denied, WORK).refuse(workspace.work()?, &changes)?;
             workspace.carry_over(&exec, &layer.held, &changes)?;
             if let Some(preview) = &record.preview {
                 // What it showed has been done: nothing of it waits any more.

@@ -103,6 +103,7 @@ impl Workspace<'_> {
         let _alone = self.occupy()?;
         let held = self.held(exec)?;
         let changes = read(&held, self.work()?)?;
+        self.refuse_denied(exec, &changes)?;
         let count = count(&changes);
         self.carry_over(exec, &held, &changes)?;
         self.note_settled(exec, "changes.kept", json!({ "changes": count }))?;

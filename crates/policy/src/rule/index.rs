@@ -21,6 +21,8 @@ pub(crate) struct RuleSet {
     /// sees may touch.
     guards_commands: bool,
     guards_paths: bool,
+    /// Rules that deny paths, whatever the command is.
+    held: Vec<usize>,
 }
 
 impl RuleSet {
@@ -33,6 +35,9 @@ impl RuleSet {
                 .iter()
                 .map(|it| it.program())
                 .collect();
+            if rule.is_held() {
+                set.held.push(at);
+            }
             let tools: Option<BTreeSet<String>> =
                 rule.matchers.tool.iter().map(|it| it.exact()).collect();
             match (programs, tools) {
@@ -70,6 +75,15 @@ impl RuleSet {
 
     pub(crate) fn guards_paths(&self) -> bool {
         self.guards_paths
+    }
+
+    pub(crate) fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// Those whose paths the sandbox denies.
+    pub(crate) fn held(&self) -> impl Iterator<Item = &Rule> {
+        self.held.iter().map(|at| &self.rules[*at])
     }
 
     /// Every rule that may match, each once, in the order of the file.

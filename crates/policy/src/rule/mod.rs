@@ -25,7 +25,7 @@ use path::{PathFact, PathGlob, clean};
 
 pub(crate) use index::RuleSet;
 pub use inner::Scripts;
-pub(crate) use verdict::{Hit, Verdict, judge};
+pub(crate) use verdict::{Hit, Verdict, concerns, judge};
 
 use crate::tool::ToolGlob;
 
@@ -40,6 +40,18 @@ pub(crate) struct Rule {
     pub(crate) matchers: Matchers,
     pub(crate) because: Option<String>,
     pub(crate) at: RuleRef,
+}
+
+impl Rule {
+    pub(crate) fn denies_paths(&self) -> bool {
+        self.permit == Permit::Deny && !self.matchers.path.is_empty()
+    }
+
+    /// It denies its paths to every program. With a command or a host beside them it denies a
+    /// command, which only its text tells.
+    pub(crate) fn is_held(&self) -> bool {
+        self.denies_paths() && self.matchers.command.is_empty() && self.matchers.host.is_empty()
+    }
 }
 
 /// An empty list has no opinion. All that have one must hold.

@@ -1,6 +1,6 @@
 //! Globs of paths, matched on cleaned absolute paths. Case counts; `*` never crosses `/`, `**`
-//! does. A link is not followed: what it leads to is the sandbox's business, which has only its
-//! own files. A last `/**` of a rule that denies or asks means the directory itself as well.
+//! does. A link in a command's words is not followed: the sandbox denies the file, whatever leads
+//! to it. A last `/**` of a rule that denies or asks means the directory itself as well.
 
 use super::glob::Glob;
 
@@ -85,12 +85,47 @@ impl PathGlob {
         if text.split('/').any(odd) {
             return Err("holds `.` or `..`, which no cleaned path does".to_owned());
         }
+        if text.len() > 1 && text.ends_with('/') || text.contains("//") {
+            return Err(
+                "ends with `/` or holds `//`, which no cleaned path does; `DIRECTORY/**` means a directory and all in it"
+                    .to_owned(),
+            );
+        }
         let whole = text.strip_suffix("/**").map(|it| Glob::new(it, Some('/')));
         Ok(Self {
             glob: Glob::new(text, Some('/')),
             whole,
             above: above(text),
         })
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        self.glob.text()
+    }
+
+    /// The one path that it names, with all below it: nothing else can match, whatever appears.
+    pub(crate) fn literal(&self) -> Option<&str> {
+        self.whole.as_ref().unwrap_or(&self.glob).literal()
+    }
+
+    /// Whether it matches this cleaned path.
+    pub(crate) fn names(&self, path: &str) -> bool {
+        self.glob.matches(path) || self.whole.as_ref().is_some_and(|it| it.matches(path))
+    }
+
+    /// Whether it can match a directory or anything below it.
+    pub(crate) fn reaches(&self, directory: &str) -> bool {
+        let inside = Glob::new(
+            &format!("{}/**", directory.trim_end_matches('/')),
+            Some('/'),
+        );
+        self.names(directory) || self.glob.overlaps(&inside)
+    }
+
+    /// It begins with a wildcard, so it means every directory that there is.
+    pub(crate) fn is_anywhere(&self) -> bool {
+        let first = self.text().trim_start_matches('/').split('/').next();
+        first.is_none_or(|first| first.contains(['*', '?']))
     }
 
     pub(crate) fn covers(&self, path: &PathFact) -> bool {

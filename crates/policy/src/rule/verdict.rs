@@ -61,6 +61,18 @@ pub(crate) fn judge<'r>(rules: &'r Rules, facts: &Facts) -> Verdict<'r> {
     verdict
 }
 
+/// The matchers that hold for a call as a whole, whatever its program does; not `when`.
+pub(crate) fn concerns(rule: &Rule, facts: &Facts) -> bool {
+    let it = &rule.matchers;
+    let guards = rule.permit > Permit::Allow;
+    // A backend that is yet to be chosen may be any.
+    let backend = |name| it.backend.contains(&name);
+    (it.tool.is_empty() || it.tool.iter().any(|glob| glob.matches(&facts.tool)))
+        && it.tier.is_none_or(|least| facts.tier >= least)
+        && (it.network.is_empty() || it.network.contains(&facts.network))
+        && (it.backend.is_empty() || facts.backend.map_or(guards, backend))
+}
+
 /// Every matcher but `when`. For a rule that denies or asks: the part that it is about.
 #[expect(
     clippy::option_option,
@@ -68,21 +80,8 @@ pub(crate) fn judge<'r>(rules: &'r Rules, facts: &Facts) -> Verdict<'r> {
 )]
 fn matched(rule: &Rule, facts: &Facts, guards: bool) -> Option<Option<String>> {
     let it = &rule.matchers;
-    if !it.tool.is_empty() && !it.tool.iter().any(|glob| glob.matches(&facts.tool)) {
+    if !concerns(rule, facts) {
         return None;
-    }
-    if it.tier.is_some_and(|least| facts.tier < least) {
-        return None;
-    }
-    if !it.network.is_empty() && !it.network.contains(&facts.network) {
-        return None;
-    }
-    if !it.backend.is_empty() {
-        let named = facts.backend.map(|name| it.backend.contains(&name));
-        // A backend that is yet to be chosen may be any.
-        if !named.unwrap_or(guards) {
-            return None;
-        }
     }
     if guards {
         touched(rule, facts)

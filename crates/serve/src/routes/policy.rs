@@ -36,6 +36,44 @@ pub(super) struct Explanation {
     elevated: Option<Elevated>,
     /// Each thing that would change the decision, the nearest first.
     fix_it: Vec<String>,
+    /// The rules that deny paths, and who denies them.
+    path_rules: Vec<PathRule>,
+}
+
+/// A rule that denies paths.
+#[derive(Debug, Serialize, ToSchema)]
+struct PathRule {
+    paths: Vec<String>,
+    name: Option<String>,
+    rule: RuleRef,
+    held_by: HeldBy,
+}
+
+/// Who denies the paths of a rule.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum HeldBy {
+    /// Whatever the program is.
+    Sandbox,
+    /// It names a command or a host as well: only what the text of a command tells is denied.
+    Text,
+    /// Something else of it does not hold for this call.
+    Nothing,
+}
+
+impl From<glovebox_policy::PathRule> for PathRule {
+    fn from(it: glovebox_policy::PathRule) -> Self {
+        Self {
+            paths: it.paths,
+            name: it.name,
+            rule: it.rule,
+            held_by: match it.held_by {
+                glovebox_policy::HeldBy::Sandbox => HeldBy::Sandbox,
+                glovebox_policy::HeldBy::Text => HeldBy::Text,
+                glovebox_policy::HeldBy::Nothing => HeldBy::Nothing,
+            },
+        }
+    }
 }
 
 /// Which tools exist, and the keys of the configuration that say so.
@@ -193,6 +231,11 @@ impl From<glovebox_policy::Explanation> for Explanation {
                     .collect(),
             }),
             fix_it: explanation.fix_it,
+            path_rules: explanation
+                .path_rules
+                .into_iter()
+                .map(PathRule::from)
+                .collect(),
         }
     }
 }

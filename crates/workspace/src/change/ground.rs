@@ -6,15 +6,18 @@ use std::io::Write;
 
 use glovebox_model::{Error, ExecId, ProjectId, Result, Stage};
 use rustix::fd::AsFd;
-use rustix::fs::{Gid, Mode, OFlags, Uid, fchmod, fchown, mkdirat, openat};
+use rustix::fs::{Gid, Mode, OFlags, Uid, XattrFlags, fchmod, fchown, fsetxattr, mkdirat, openat};
 use rustix::io::Errno;
 
+use super::attributes;
 use super::carry::{LeftOut, copy_workspace};
+use super::cover::Covers;
 use super::place::Place;
 use crate::dir::{Dir, single};
 use crate::fault::{FsError, FsErrorKind, FsResult};
 use crate::layout::{Layout, Project, is_skill_input};
 use crate::relpath::RelPath;
+use crate::stat::Stat;
 
 const GROUND: &str = "ground";
 const COPY: &str = "copy";
@@ -66,8 +69,9 @@ impl Ground {
     }
 
     /// A copy of the files that came with execs. What skills bring is placed anew for each.
-    pub fn inputs(&self, inputs: &Dir) -> Result<Dir> {
-        self.copied(INPUTS, inputs, &|path, _| is_skill_input(path))
+    pub fn inputs(&self, inputs: &Dir, left_out: LeftOut<'_>) -> Result<Dir> {
+        let out = |path: &[u8], stat: &Stat| is_skill_input(path) || left_out(path, stat);
+        self.copied(INPUTS, inputs, &out)
     }
 
     fn copied(&self, name: &str, from: &Dir, left_out: LeftOut<'_>) -> Result<Dir> {
@@ -90,23 +94,18 @@ impl Ground {
     pub fn seal(&self, over: &Dir, work: &Dir, path: &RelPath, contents: &[u8]) -> Result<()> {
         sealed(over, work, path, contents).map_err(opening)
     }
+
+    /// Puts covers before the names in `work` that they were found for.
+    pub fn cover(&self, over: &Dir, work: &Dir, covers: &Covers) -> Result<()> {
+        covers.put(work, over).map_err(opening)
+    }
 }
 
 fn sealed(over: &Dir, work: &Dir, path: &RelPath, contents: &[u8]) -> FsResult<()> {
     let text = path.to_byte_string();
     let bytes = text.as_bytes();
     let fault = |errno: Errno| FsError::os(MAKING, bytes, errno);
-    for end in (0..bytes.len()).filter(|at| bytes[*at] == b'/') {
-        let (from, to) = (
-            Place::below(work, &bytes[..end])?,
-            Place::below(over, &bytes[..end])?,
-        );
-        match mkdirat(&to.dir, &to.name, Mode::RWXU) {
-            Ok(()) => like(from.open_directory()?, to.open_directory()?).map_err(fault)?,
-            Err(Errno::EXIST) => {}
-            Err(errno) => return Err(fault(errno)),
-        }
-    }
+    let above = parents(work, over, bytes)?;
     let (from, to) = (Place::below(work, bytes)?, Place::below(over, bytes)?);
     let (from, _) = from.open_file()?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -114,7 +113,41 @@ fn sealed(over: &Dir, work: &Dir, path: &RelPath, contents: &[u8]) -> FsResult<(
     let mut file = std::fs::File::from(made);
     let written = file.write_all(contents);
     written.map_err(|error| fault(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
-    like(from, file).map_err(fault)
+    like(from, file).map_err(fault)?;
+    finish(work, over, &above)
+}
+
+/// Makes the directories above a path, so that something can be put there. Those that it made are
+/// like the workspace's own once they are finished.
+pub(super) fn parents(work: &Dir, over: &Dir, path: &[u8]) -> FsResult<Vec<Vec<u8>>> {
+    let mut made = Vec::new();
+    for end in (0..path.len()).filter(|at| path[*at] == b'/') {
+        let to = Place::below(over, &path[..end])?;
+        match mkdirat(&to.dir, &to.name, Mode::RWXU) {
+            Ok(()) => made.push(path[..end].to_vec()),
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(FsError::os(MAKING, path, errno)),
+        }
+    }
+    // What can be stood before must be there.
+    if let Some(last) = made.last() {
+        Place::below(work, last)?.open_directory()?;
+    }
+    Ok(made)
+}
+
+/// The deepest first: nothing can be put into one that cannot be written.
+pub(super) fn finish(work: &Dir, over: &Dir, made: &[Vec<u8>]) -> FsResult<()> {
+    for path in made.iter().rev() {
+        let fault = |errno: Errno| FsError::os(MAKING, path, errno);
+        let from = Place::below(work, path)?.open_directory()?;
+        let to = Place::below(over, path)?.open_directory()?;
+        for (name, value) in attributes::read(&from).map_err(fault)?.own {
+            fsetxattr(&to, name.as_slice(), &value, XattrFlags::empty()).map_err(fault)?;
+        }
+        like(from, to).map_err(fault)?;
+    }
+    Ok(())
 }
 
 fn alike(from: &Dir, to: &Dir) -> FsResult<()> {

@@ -400,6 +400,9 @@ impl<'fd> Builder<'fd, '_> {
             self.steps
                 .push(Step::Mask(CString::new(path).unwrap_or_default()));
         }
+        for path in &spec.masked {
+            self.steps.push(Step::Mask(c_path(path)?));
+        }
         self.steps.extend([Step::EnterRoot, Step::DetachHost]);
         self.effects(spec);
         self.steps.push(Step::SealRoot {

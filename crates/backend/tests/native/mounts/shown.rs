@@ -47,6 +47,7 @@ impl Scene {
             links: Vec::new(),
             caches: Vec::new(),
             mounts: vec![mount],
+            masked: Vec::new(),
             largest_file: None,
             trust: None,
             secrets: glovebox_backend::SecretFiles::Never,

@@ -82,6 +82,7 @@ impl Ground {
             links: Vec::new(),
             caches: Vec::new(),
             mounts: Vec::new(),
+            masked: Vec::new(),
             largest_file: None,
             trust: None,
             secrets: glovebox_backend::SecretFiles::Never,

@@ -53,6 +53,7 @@ pub(super) fn measure(
         links: Vec::new(),
         caches: Vec::new(),
         mounts: Vec::new(),
+        masked: Vec::new(),
         largest_file: None,
         trust: None,
         secrets: glovebox_backend::SecretFiles::Never,

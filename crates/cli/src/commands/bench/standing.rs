@@ -88,6 +88,7 @@ fn later(stage: &Stage) -> Spec<'_> {
         links: Vec::new(),
         caches: Vec::new(),
         mounts: Vec::new(),
+        masked: Vec::new(),
         largest_file: None,
         trust: None,
         secrets: glovebox_backend::SecretFiles::Never,
