@@ -190,16 +190,27 @@ fn a_simulation_is_done_for_real_once_more() {
     assert_eq!(settle(&desk.client, &record, "apply").status, 404);
     assert_eq!(settle(&desk.client, &record, "rerun").status, 404);
     // What it did not show is not kept.
-    desk.put("which", b"one");
-    let record = simulate(&desk.client, "echo x > $(cat which)");
-    desk.put("which", b"other");
+    let watched = "if [ -n \"$GLOVEBOX_SIMULATION\" ]; then echo x > one; else echo x > other; fi";
+    let record = simulate(&desk.client, watched);
     let ran = settle(&desk.client, &record, "rerun").json();
     assert_eq!(ran["status"], "held", "{ran}");
     assert_eq!(ran["gates"][0]["gate"], "preview", "{ran}");
     assert_eq!(desk.get("other").status, 404);
+    // An agent does not keep it either; people may.
+    let agent = desk.server.token_of("agent", "local", "ann");
+    let agent = desk.server.client_of(&agent);
+    assert_eq!(settle(&agent, &ran, "apply").code(), "held");
+    assert_eq!(settle(&desk.client, &ran, "apply").status, 200);
+    assert_eq!(desk.get("other").body, b"x\n");
+    // What it runs must be what was simulated.
+    desk.put("which", b"one");
+    let changed = simulate(&desk.client, "echo x > $(cat which)");
+    desk.put("which", b"other");
     let plain = desk.client.post("/v1/execs", &sh("true")).json();
-    let refused = settle(&desk.client, &plain, "rerun");
-    assert_eq!((refused.status, refused.code().as_str()), (409, "conflict"));
+    for record in [changed, plain] {
+        let refused = settle(&desk.client, &record, "rerun");
+        assert_eq!((refused.status, refused.code().as_str()), (409, "conflict"));
+    }
     desk.close();
 }
 
