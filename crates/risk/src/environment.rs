@@ -169,7 +169,7 @@ const HARMLESS: &[&str] = &[
 ];
 
 /// Whether a variable may change which files are run: every name that is not known to be harmless.
-/// For whoever must be certain; `changes_meaning` is for whoever looks for signs.
+/// Where it must be certain; `changes_meaning` is a list of signs.
 pub fn may_change_what_runs(name: &str) -> bool {
     !HARMLESS.contains(&name) && !PLAIN.contains(&name)
 }
