@@ -305,39 +305,6 @@ fn nobody_answers_their_own_request_and_an_agent_answers_none() {
 }
 
 #[test]
-fn a_script_that_changed_since_is_not_run() {
-    let house = House::open(MANUAL);
-    let put = |content: &[u8]| {
-        let path = "/v1/workspaces/p/files/build.sh";
-        let kind = Some("application/octet-stream");
-        let put = house.agent.try_bytes("PUT", path, kind, content).unwrap();
-        assert_eq!(put.status, 200, "{}", put.text());
-    };
-    put(b"touch good\n");
-    let body = json!({"project_id": "p",
-                      "exec": {"kind": "argv", "command": "sh", "args": ["build.sh"]}});
-    let (exec, id) = house.ask(&body);
-    let bound = &approval(&house, &id)["ask"]["scripts"];
-    assert!(
-        bound[0]["path"].as_str().unwrap().contains("build.sh"),
-        "{bound}"
-    );
-    put(b"touch bad\n");
-    let answer = reply(&house.ann, &id, &json!({"decision": "allow_once"}));
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    comes_to(&house, &id, "void");
-    let record = assert_not_run(&house, &exec, "denied");
-    let said = text(&record["error"]["message"]);
-    assert!(
-        said.contains("build.sh") && said.contains("changed"),
-        "{said}"
-    );
-    assert!(!is_there(&house, "bad") && !is_there(&house, "good"));
-    assert_eq!(house.story(&id).last().unwrap(), "approval.void");
-    house.close();
-}
-
-#[test]
 fn a_kind_is_allowed_in_its_conversation_until_it_is_revoked() {
     let house = House::open(MANUAL);
     let chat = |name: &str| {

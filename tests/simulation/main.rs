@@ -1,5 +1,6 @@
 //! Whether a simulation tells the truth: what it says of a program is what the program does.
 
+mod bound;
 mod census;
 mod corpus;
 mod escape;

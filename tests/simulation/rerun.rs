@@ -2,9 +2,9 @@
 
 use support::Caller;
 
-use crate::census::assert_untouched;
+use crate::census::{assert_untouched, digest};
 use crate::ground::HELD;
-use crate::town::{Town, UNAWARE, told};
+use crate::town::{Town, UNAWARE, requests, told};
 
 fn sends_what_was_shown(caller: Caller, requests: &str) {
     let Some(mut town) = Town::new(caller, "") else {
@@ -86,6 +86,97 @@ fn a_rerun_that_asks_for_another_path_is_stopped_before() {
 fn a_rerun_that_sends_another_body_is_stopped_before() {
     let post = |body: &str| format!("curl -s -d {body} http://shop.test:HTTP/a -o /dev/null");
     strays("body", &post("tea"), &post("gin"), 0);
+}
+
+/// What reviewers saw is all that leaves: in the query, in a body that comes in pieces, in headers.
+#[test]
+fn a_rerun_that_hides_something_in_a_request_that_was_shown_is_stopped_before() {
+    let curl = |more: &str| format!("curl -s {more} -o /dev/null");
+    for (name, shown, done) in [
+        (
+            "added query",
+            "http://shop.test:HTTP/json",
+            "http://shop.test:HTTP/json?leak=1",
+        ),
+        (
+            "query",
+            "http://shop.test:HTTP/a?x=1",
+            "http://shop.test:HTTP/a?x=2",
+        ),
+        (
+            "chunked",
+            "-d tea -H Transfer-Encoding:chunked http://shop.test:HTTP/a",
+            "-d gin -H Transfer-Encoding:chunked http://shop.test:HTTP/a",
+        ),
+        (
+            "body of a GET",
+            "http://shop.test:HTTP/a",
+            "-X GET -d leak -H Content-Type: http://shop.test:HTTP/a",
+        ),
+        (
+            "header",
+            "http://shop.test:HTTP/a",
+            "-H X-Leak:1 http://shop.test:HTTP/a",
+        ),
+        (
+            "cookie",
+            "-k -b a=1 https://shop.test:TLS/a",
+            "-k -b a=2 https://shop.test:TLS/a",
+        ),
+    ] {
+        strays(name, &curl(shown), &curl(done), 0);
+    }
+}
+
+/// Ordinary clients say the same each time.
+#[test]
+fn queries_headers_and_pieces_of_ordinary_clients_pass() {
+    let python = "python3 -c 'import urllib.request as u; \
+        u.urlopen(u.Request(\"http://shop.test:HTTP/p?q=1\", b\"x\" * 70000, {\"X-Own\": \"1\"})).read(); \
+        u.urlopen(\"https://shop.test:TLS/p?q=2\").read()'";
+    let requests = format!(
+        "curl -fsS 'http://shop.test:HTTP/orders?size=2&token=hunter2hunter2' > answer; \
+         head -c 70000 /dev/zero | curl -fsS -T - -H 'Authorization: Bearer x' http://shop.test:HTTP/up; \
+         head -c 1048576 /dev/zero | curl -fsS --data-binary @- -H 'Expect: 100-continue' https://shop.test:TLS/up; \
+         curl -fsS -0 -I http://shop.test:HTTP/old; {python}"
+    );
+    sends_what_was_shown(Caller::Root, &requests);
+}
+
+/// The reviewer sees the query, but not what looks like a secret in it.
+#[test]
+fn the_query_and_the_body_are_shown_without_their_secrets() {
+    let town = Town::new(Caller::Root, "").unwrap();
+    let line = "curl -fsS -H 'X-Own: 1' -d tea 'http://shop.test:HTTP/a?size=2&api_key=hunter2hunter2' -o /dev/null";
+    let simulated = town.simulate(line);
+    simulated.expect("succeeded", 0);
+    let effects = town.ground.effects(simulated.id());
+    let request = requests(&effects).find(|it| it.method.is_some()).unwrap();
+    assert_eq!(
+        request.query.as_deref(),
+        Some("size=2&api_key=[secret value]")
+    );
+    let whole = digest(b"size=2&api_key=hunter2hunter2");
+    assert_eq!(request.query_digest.as_ref(), Some(&whole));
+    assert_eq!(request.body_digest, Some(digest(b"tea")));
+    assert!(
+        request.header_names.contains(&"x-own".to_owned()),
+        "{request:?}"
+    );
+    let shown = town
+        .ground
+        .glovebox(&["effects", simulated.id(), "--type", "network_request"])
+        .stdout;
+    for part in [
+        "POST /a?size=2&api_key=[secret value]",
+        &whole[..12],
+        "x-own",
+        &digest(b"tea")[..12],
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(!shown.contains("hunter2"), "{shown}");
+    town.end();
 }
 
 #[test]

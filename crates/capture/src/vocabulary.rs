@@ -2,7 +2,7 @@
 
 /// Names of fields and values of enumerations in the records of execs, effects and approvals, in
 /// lower case. Shorter ones are no secret anyway; a test compares it with `openapi.json`.
-const WORDS: [&str; 194] = [
+const WORDS: [&str; 198] = [
     "after_ms",
     "agent_id",
     "allow_kind",
@@ -23,6 +23,7 @@ const WORDS: [&str; 194] = [
     "ask_user",
     "assessed",
     "attempted",
+    "attributes",
     "automatic",
     "awaiting_approval",
     "backend_unavailable",
@@ -77,6 +78,8 @@ const WORDS: [&str; 194] = [
     "glovebox",
     "grant_id",
     "hard_limit",
+    "header_names",
+    "headers_digest",
     "idempotency_conflict",
     "internal",
     "internal_error",
@@ -137,6 +140,7 @@ const WORDS: [&str; 194] = [
     "project_id",
     "provisional",
     "proxy_required",
+    "query_digest",
     "queue_position",
     "rate_limited",
     "read_only_root",

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use glovebox_model::{Deed, Effect, Spoken};
+use glovebox_model::{Deed, Effect, NetworkRequest, Spoken};
 
 use crate::human::{clip, command_line, size};
 use crate::paint::Tone;
@@ -10,6 +10,23 @@ use crate::render::one_line;
 
 /// Of a command, in characters.
 const LONGEST: usize = 160;
+
+/// By what people can tell two requests apart that look alike: the beginnings of digests.
+fn digests(request: &NetworkRequest, text: &mut String) {
+    let body = request.body_digest.as_ref();
+    let parts = [
+        ("query", request.query_digest.as_ref()),
+        ("body", body.filter(|_| request.body_bytes > 0)),
+    ];
+    for (what, digest) in parts {
+        if let Some(digest) = digest {
+            let _ = write!(text, "  {what} {digest:.12}");
+        }
+    }
+    if !request.header_names.is_empty() {
+        let _ = write!(text, "  headers {}", request.header_names.join(","));
+    }
+}
 
 /// What it is, how it looks, and what it says.
 pub(crate) fn line(effect: &Effect) -> (Tone, String) {
@@ -44,9 +61,13 @@ pub(crate) fn line(effect: &Effect) -> (Tone, String) {
             if let (Some(method), Some(path)) = (&it.method, &it.path) {
                 let _ = write!(text, "  {method} {path}");
             }
+            if let Some(query) = &it.query {
+                let _ = write!(text, "?{query}");
+            }
             if it.body_bytes > 0 {
                 let _ = write!(text, "  {}", size(it.body_bytes));
             }
+            digests(it, &mut text);
             (Tone::Caution, text)
         }
         Deed::ProcessSpawn(it) => {

@@ -57,6 +57,8 @@ impl Engine {
                     Mode::Simulate => Some(call.simulation.clone().unwrap_or_default()),
                     Mode::Run | Mode::Transactional | Mode::Mock => None,
                 };
+                // It may have waited for its turn since it was planned.
+                self.check_rehearsed(&call, &project)?;
                 let watch = Watch {
                     masks: Arc::clone(&masks),
                     gathering: capture.as_ref().map(|it| Arc::clone(&it.gathering)),

@@ -322,6 +322,7 @@ impl Engine {
         } = wanted;
         if let Some(preview) = &call.preview {
             self.check_place(&call.ids.space_id, preview, draft)?;
+            self.check_rehearsed(&call, project)?;
         }
         let (assessed, scripts) = self.assess_call(call, narrowed.as_ref(), project.work())?;
         let is_asked = consent

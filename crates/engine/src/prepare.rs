@@ -8,8 +8,8 @@ use glovebox_backend::{
     ToolchainMount, Tray, Tree,
 };
 use glovebox_model::{
-    Access, Agreed, BackendName, ByteString, Call, Code, Error, Exec, Mode, NetworkMode, Profile,
-    Result, Sandbox as Row, Stage,
+    Access, Agreed, ApprovalMode, BackendName, ByteString, Call, Code, Error, Exec, Mode,
+    NetworkMode, Profile, Result, Sandbox as Row, Stage,
 };
 use glovebox_policy::{Assessed, MountMode};
 use glovebox_workspace::image::Held;
@@ -19,7 +19,7 @@ use glovebox_workspace::{Dir, ExecFiles, Project, RelPath, WorkKind};
 use crate::backends::Imaged;
 use crate::effects::{DIRECTORY, SOCKET};
 use crate::engine::{Engine, Seat};
-use crate::environment;
+use crate::environment::{self, Beside};
 use crate::given::Given;
 use crate::kept::{Berth, Leased};
 use crate::network::{self, Opening, Route, Trust};
@@ -123,7 +123,7 @@ impl Engine {
         self.ensure_still_given(plan)?;
         let backend = plan.chosen().backend;
         let given = self.give(assessed.call(), assessed.profile(), backend)?;
-        let order = order(draft, &toolchains, assessed, &given, backend)?;
+        let order = order(plan, &toolchains, &given)?;
         let mut stay = self.stay(plan, &project, &|| supply.is_wanted())?;
         let inputs = skill::inputs(assessed.call(), &draft.exec_id);
         let files = match project.make_room(&draft.exec_id, &inputs) {
@@ -461,19 +461,20 @@ fn toolchains(
     toolchain::detect(&settings.host, &request)
 }
 
-fn order(
-    draft: &Draft,
-    toolchains: &Toolchains,
-    assessed: &Assessed,
-    given: &Given,
-    backend: BackendName,
-) -> Result<Order> {
+fn order(plan: &Plan, toolchains: &Toolchains, given: &Given) -> Result<Order> {
+    let (draft, assessed, backend) = (plan.draft(), plan.assessed(), plan.chosen().backend);
     // Only native sandboxes have a way out that is ours.
     let simulated = assessed.call().mode == Mode::Simulate;
     let is_ours = backend == BackendName::Native
         && (simulated || assessed.profile().network >= NetworkMode::Allowlist);
     let network = is_ours.then(network::variables);
-    let environment = environment::of(&draft.exec_id, toolchains, network, assessed.env());
+    // Whoever approved it is bound to all that it may run.
+    let beside = match (assessed.profile().approval, plan.bound_scripts()) {
+        (ApprovalMode::Manual, None) => Beside::Ignored,
+        _ => Beside::Obeyed,
+    };
+    let asked = assessed.env();
+    let environment = environment::of(&draft.exec_id, toolchains, network, asked, beside);
     let mut env = environment.variables;
     if simulated {
         let text = |text: &str| ByteString::try_from(text).unwrap_or_default();

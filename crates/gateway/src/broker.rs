@@ -47,18 +47,46 @@ pub(crate) fn put(headers: &mut HeaderMap, secrets: &[&Brokered]) -> Result<bool
     Ok(any)
 }
 
+/// A header's value with the names of secrets in the place of their placeholders, which are others
+/// in each run. No text can be taken for it: it begins with a zero byte. None where nothing is put
+/// in.
+pub(crate) fn named(header: &[u8], secrets: &[&Brokered]) -> Option<Vec<u8>> {
+    if credentials(header).is_some_and(|it| it.contains(&0)) {
+        return None;
+    }
+    let mut named = None;
+    for secret in secrets {
+        let marked = Brokered {
+            value: Zeroizing::new([b"\0", secret.name.as_str().as_bytes(), b"\0"].concat()),
+            ..(*secret).clone()
+        };
+        let before: &[u8] = named.as_deref().unwrap_or(header);
+        if let Some(with) = with_value(before, &marked) {
+            named = Some(with.to_vec());
+        }
+    }
+    named.map(|it| [b"\0", it.as_slice()].concat())
+}
+
 fn with_value(header: &[u8], secret: &Brokered) -> Option<Zeroizing<Vec<u8>>> {
     if let Some(with) = replaced(header, secret) {
         return Some(with);
     }
+    let with = replaced(&credentials(header)?, secret)?;
+    let encoded = Zeroizing::new(STANDARD.encode(&*with));
+    Some(Zeroizing::new([b"Basic ", encoded.as_bytes()].concat()))
+}
+
+/// What `Basic` encodes.
+fn credentials(header: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
     let (scheme, credentials) = header.split_at_checked(6)?;
     if !scheme.eq_ignore_ascii_case(b"basic ") {
         return None;
     }
-    let decoded = Zeroizing::new(LENIENT.decode(credentials.trim_ascii()).ok()?);
-    let with = replaced(&decoded, secret)?;
-    let encoded = Zeroizing::new(STANDARD.encode(&*with));
-    Some(Zeroizing::new([b"Basic ", encoded.as_bytes()].concat()))
+    LENIENT
+        .decode(credentials.trim_ascii())
+        .ok()
+        .map(Zeroizing::new)
 }
 
 fn replaced(text: &[u8], secret: &Brokered) -> Option<Zeroizing<Vec<u8>>> {
@@ -125,6 +153,26 @@ mod tests {
             NetCode::Other
         );
         assert_eq!(sent("host", "PLACE", &secret).unwrap(), "PLACE");
+    }
+
+    #[test]
+    fn a_header_is_named_the_same_in_each_run_and_like_no_text() {
+        let other = Brokered {
+            placeholder: "OTHER".to_owned(),
+            ..secret("")
+        };
+        let basic = |text: &str| format!("Basic {}", STANDARD.encode(text));
+        for (one, two) in [
+            ("Bearer PLACE".to_owned(), "Bearer OTHER".to_owned()),
+            (basic("me:PLACE"), basic("me:OTHER")),
+        ] {
+            let first = named(one.as_bytes(), &[&secret("")]).unwrap();
+            assert_eq!(named(two.as_bytes(), &[&other]).unwrap(), first);
+            assert_eq!(first[0], 0);
+        }
+        for text in ["Bearer x", &basic("me:\0token\0"), &basic("\0PLACE")] {
+            assert_eq!(named(text.as_bytes(), &[&secret("")]), None, "{text:?}");
+        }
     }
 
     #[test]

@@ -23,6 +23,7 @@ use crate::denial::Denial;
 use crate::destination::{Destination, read_authority};
 use crate::forward::{self, Wish};
 use crate::gateway::Shared;
+use crate::head::Head;
 use crate::mask::{self, Reply};
 use crate::path::Plain;
 use crate::previewed::{BODY_MOST, Cleared, Leaving};
@@ -191,16 +192,17 @@ impl Exchange {
         let (mut parts, body) = request.into_parts();
         forward::agree(&parts, destination, scheme)?;
         inspected(term, destination, &mut parts)?;
-        let (cleared, body) = self.clear(term, destination, &mut parts, body).await?;
-        let wish = forward::outgoing(&mut parts, destination, scheme)?;
         // What follows a change of protocol was shown by nobody.
-        if wish == Wish::Websocket && term.preview().is_some() {
+        if term.preview().is_some() && forward::asks_for_websocket(&parts.headers) {
             return Err(Denial::new(
                 NetCode::NotPreviewed,
                 "a request that changes the protocol cannot be held to a simulation",
                 "run it without one, with the network that it needs",
             ));
         }
+        let at = (destination, scheme);
+        let (cleared, body) = self.clear(term, at, &mut parts, body).await?;
+        let wish = forward::outgoing(&mut parts, destination, scheme)?;
         let guarded = scheme == Scheme::Https && !term.secrets(destination).is_empty();
         if guarded {
             let secrets = term.secrets(destination);
@@ -263,17 +265,27 @@ impl Exchange {
         Err(no_network(destination.name(), destination.port()))
     }
 
-    /// Holds a request against the preview, if there is one, before anything of it leaves.
+    /// Holds a request against the preview, if there is one, before anything of it leaves. What
+    /// leaves then is what was compared, and nothing beside.
     async fn clear(
         &self,
         term: &Term,
-        destination: &Destination,
+        (destination, scheme): (&Destination, Scheme),
         parts: &mut request::Parts,
         body: Incoming,
     ) -> Result<(Cleared, Upload), Denial> {
-        let method = parts.method.as_str();
-        let path = parts.uri.path();
-        let (upload, content) = match term.previews_body(destination, method, path) {
+        if let Some(cleared) = term.clear_unheld() {
+            return Ok((cleared, body.into()));
+        }
+        let headers = forward::compared(&parts.headers);
+        let secrets = term.put_in(destination, scheme);
+        let leaving = Leaving {
+            is_secure: scheme == Scheme::Https,
+            method: parts.method.as_str(),
+            path: parts.uri.path(),
+            head: &Head::of(&parts.uri, &headers, &secrets),
+        };
+        let (upload, content) = match term.previews_head(destination, leaving) {
             false => (body.into(), Content::Unread),
             true => Upload::held(body, BODY_MOST).await.map_err(|error| {
                 Denial::new(
@@ -283,15 +295,10 @@ impl Exchange {
                 )
             })?,
         };
-        let leaving = Leaving {
-            method,
-            path,
-            content: &content,
-        };
-        let cleared = term.clear_request(&self.story, destination, leaving)?;
-        if term.preview().is_some() {
-            forward::without_overrides(&mut parts.headers);
-        }
+        let cleared = term.clear_request(&self.story, destination, leaving, &content)?;
+        parts.headers = headers;
+        // How the names of its headers were written.
+        parts.extensions.clear();
         Ok((cleared, upload))
     }
 

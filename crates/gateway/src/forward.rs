@@ -2,7 +2,7 @@
 
 use glovebox_egress::Scheme;
 use hyper::header::{
-    CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION, TE,
+    CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::http::uri::PathAndQuery;
@@ -86,6 +86,46 @@ pub(crate) fn without_overrides(headers: &mut HeaderMap) {
     for name in named {
         headers.remove(name);
     }
+}
+
+/// What clients make anew for each run. It is not compared with a simulation, and does not leave
+/// with what is held to one.
+const VOLATILE: [HeaderName; 7] = [
+    hyper::header::DATE,
+    HeaderName::from_static("baggage"),
+    HeaderName::from_static("npm-session"),
+    HeaderName::from_static("sentry-trace"),
+    HeaderName::from_static("traceparent"),
+    HeaderName::from_static("tracestate"),
+    HeaderName::from_static("x-request-id"),
+];
+
+/// How long a message is says its body, and whom it is for its destination.
+const SAID_ELSEWHERE: [HeaderName; 4] = [
+    HOST,
+    TRAILER,
+    TRANSFER_ENCODING,
+    hyper::header::CONTENT_LENGTH,
+];
+
+/// The headers that are compared with a simulation, sorted by name: their order and how their names
+/// are written say nothing.
+pub(crate) fn compared(headers: &HeaderMap) -> HeaderMap {
+    let mut left = headers.clone();
+    without_overrides(&mut left);
+    without_hops(&mut left);
+    for name in VOLATILE.iter().chain(&SAID_ELSEWHERE) {
+        left.remove(name);
+    }
+    let mut names: Vec<HeaderName> = left.keys().cloned().collect();
+    names.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
+    let mut sorted = HeaderMap::with_capacity(left.len());
+    for name in names {
+        for value in left.get_all(&name) {
+            sorted.append(name.clone(), value.clone());
+        }
+    }
+    sorted
 }
 
 fn without_hops(headers: &mut HeaderMap) {

@@ -17,7 +17,8 @@
 //! An exec can be held to what a simulation showed, by [`Previewed`]: beside all else, a request or
 //! a connection must be one of those, and be left. The first that is not is refused before any of
 //! it leaves, and nothing gets out from there on. Nothing is dialled without having been held
-//! against it. Queries are not compared, and bodies only as far as they can be kept back.
+//! against it. A request is compared whole: its query, its headers and its body, which is kept back for
+//! that. What cannot be compared is refused.
 
 mod authority;
 mod broker;
@@ -30,6 +31,7 @@ mod doors;
 mod exchange;
 mod forward;
 mod gateway;
+mod head;
 mod mask;
 mod names;
 mod near;
@@ -52,9 +54,10 @@ pub use denial::hint_for;
 pub use dialled::{Dialled, Redirected};
 pub use doors::Doors;
 pub use gateway::Gateway;
+pub use head::Unmasked;
 pub use names::{Names, RESOLVER, Synthetic};
 pub use path::PathRule;
 pub use policy::{Brokered, Inspect, Policy};
-pub use previewed::{Previewed, PreviewedRequest, Stray};
+pub use previewed::{Previewed, Stray};
 pub use record::Log;
 pub use simulate::{Answer, Injected, Outcome, Seen, Simulated, Try, Weather};

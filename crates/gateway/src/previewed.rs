@@ -1,11 +1,10 @@
 //! What a simulation showed, held against what leaves when the same is run for real. The first
 //! thing that was not shown, or not so often, ends it.
 //!
-//! A request is compared by host, port, method and path. Its query is not: it was not recorded.
-//! Its body is compared by its digest if the preview has one and the body is kept back whole
-//! before any of it leaves; one that is larger than [`BODY_MOST`] is compared with nothing, except
-//! that it cannot be one that was shown smaller. A path that is longer than what is recorded of
-//! one matches nothing.
+//! A request is compared by scheme, host, port, method, path, query, headers and body; the last
+//! three by their digests. Its body is kept back whole before any of it leaves: one that is larger
+//! than [`BODY_MOST`] or has trailers is like none that was shown. So is a path that is longer than
+//! what is recorded of one.
 //!
 //! A connection that was shown is none for requests: those are read, inside TLS too, and each must
 //! have been shown itself. What is neither HTTP nor TLS is compared with nothing.
@@ -15,17 +14,18 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use glovebox_egress::Host;
-use glovebox_model::{NetCode, NetworkRequest};
+use glovebox_model::{NetCode, NetworkRequest, Spoken};
 
 use crate::carry::Story;
 use crate::denial::Denial;
 use crate::destination::Destination;
+use crate::head::Head;
 use crate::record::PATH_MOST;
 use crate::term::Term;
 use crate::upload::Content;
 
 /// What is kept back of a body for its digest.
-pub(crate) const BODY_MOST: u64 = 1024 * 1024;
+pub(crate) const BODY_MOST: usize = 1024 * 1024;
 
 /// The outward requests of a simulation that somebody agreed to.
 #[derive(Debug, Clone, Default)]
@@ -38,60 +38,60 @@ pub struct Previewed {
 type AllShown = BTreeMap<(String, u16), BTreeMap<Shown, u64>>;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Shown {
-    /// None: a connection.
-    request: Option<(String, String)>,
-    body: Option<(String, u64)>,
+enum Shown {
+    Connection,
+    Request(Box<Whole>),
 }
 
-/// One of them. Without a method it is a connection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PreviewedRequest {
-    pub host: String,
-    pub port: u16,
-    pub method: Option<String>,
-    /// Without its query.
-    pub path: Option<String>,
-    pub body_bytes: u64,
-    /// None: any body will do.
-    pub body_digest: Option<String>,
+/// A request of which all is known that is compared.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Whole {
+    is_secure: bool,
+    method: String,
+    path: String,
+    query: Option<String>,
+    headers: String,
+    body: String,
 }
 
-impl From<&NetworkRequest> for PreviewedRequest {
-    fn from(request: &NetworkRequest) -> Self {
-        Self {
-            host: request.host.clone(),
-            port: request.port,
-            method: request.method.clone(),
-            path: request.path.clone(),
-            body_bytes: request.body_bytes,
-            body_digest: request.body_digest.clone(),
+impl Shown {
+    /// None: nothing can be compared with it.
+    fn of(request: &NetworkRequest) -> Option<Self> {
+        if request.method.is_none() && request.path.is_none() {
+            return Some(Self::Connection);
+        }
+        Some(Self::Request(Box::new(Whole {
+            is_secure: request.spoken == Spoken::Https,
+            method: request.method.clone()?,
+            path: request.path.clone()?,
+            query: request.query_digest.clone(),
+            headers: request.headers_digest.clone()?,
+            body: request.body_digest.clone()?,
+        })))
+    }
+
+    fn request(&self) -> Option<&Whole> {
+        match self {
+            Self::Connection => None,
+            Self::Request(whole) => Some(whole),
         }
     }
 }
 
 impl Previewed {
-    /// Each one may leave as often as it is in there.
-    pub fn new(requests: impl IntoIterator<Item = PreviewedRequest>) -> Self {
+    /// Each one may leave as often as it is in there. One without a method is a connection.
+    pub fn new<'r>(requests: impl IntoIterator<Item = &'r NetworkRequest>) -> Self {
         let mut all = Self::default();
         for request in requests {
             let host = match Host::parse(&request.host) {
                 Ok(host) => host.to_string(),
-                Err(_) => request.host,
-            };
-            // One with a method and no path, or a path and no method, is like no request.
-            let asked = match (request.method, request.path) {
-                (None, None) => None,
-                (method, path) => Some((method.unwrap_or_default(), path.unwrap_or_default())),
-            };
-            let digest = request.body_digest.filter(|_| asked.is_some());
-            let shown = Shown {
-                request: asked,
-                body: digest.map(|it| (it, request.body_bytes)),
+                Err(_) => request.host.clone(),
             };
             all.names.insert(host.clone());
             let at = all.shown.entry((host, request.port)).or_default();
-            *at.entry(shown).or_default() += 1;
+            if let Some(shown) = Shown::of(request) {
+                *at.entry(shown).or_default() += 1;
+            }
         }
         all
     }
@@ -105,15 +105,21 @@ pub struct Stray {
     /// Of a request.
     pub method: Option<String>,
     pub path: Option<String>,
+    /// In what it is not like one that was shown.
+    pub differs: Option<&'static str>,
 }
 
 impl fmt::Display for Stray {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.method, &self.path) {
             (Some(method), Some(path)) => {
-                write!(f, "{method} {}:{}{path}", self.host, self.port)
+                write!(f, "{method} {}:{}{path}", self.host, self.port)?;
             }
-            _ => write!(f, "{}:{}", self.host, self.port),
+            _ => write!(f, "{}:{}", self.host, self.port)?,
+        }
+        match self.differs {
+            Some(differs) => write!(f, " with {differs}"),
+            None => Ok(()),
         }
     }
 }
@@ -138,24 +144,53 @@ struct Rest {
 /// A request whose head has been read, and nothing of it has left.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Leaving<'a> {
+    pub(crate) is_secure: bool,
     pub(crate) method: &'a str,
     pub(crate) path: &'a str,
-    pub(crate) content: &'a Content,
+    pub(crate) head: &'a Head,
 }
 
-impl Shown {
-    fn is(&self, method: &str, path: &str) -> bool {
-        let same = |it: &(String, String)| it.0 == method && it.1 == path;
-        self.request.as_ref().is_some_and(same)
+impl Leaving<'_> {
+    /// In what it is not this one; `None` if it is.
+    fn differs(&self, shown: &Whole) -> Option<Differs> {
+        // What was cut off when it was recorded cannot be told from another with that beginning.
+        let is_cut = self.path.chars().count() >= PATH_MOST;
+        let asked = (shown.is_secure, &*shown.method, &*shown.path);
+        if is_cut || asked != (self.is_secure, self.method, self.path) {
+            return Some(Differs::Wholly);
+        }
+        if shown.query != self.head.query_digest {
+            return Some(Differs::Query);
+        }
+        (shown.headers != self.head.headers_digest).then_some(Differs::Headers)
     }
+}
 
-    fn has(&self, content: &Content) -> bool {
-        match (&self.body, content) {
-            (None, _) | (Some(_), Content::Unread) => true,
-            (Some((shown, _)), Content::Whole(digest)) => shown == digest,
-            (Some((_, bytes)), Content::TooLarge) => *bytes > BODY_MOST,
+/// The later the more alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Differs {
+    Wholly,
+    Query,
+    Headers,
+    Body,
+}
+
+impl Differs {
+    fn told(self, content: &Content) -> Option<&'static str> {
+        match (self, content) {
+            // Used up: its body was not even read.
+            (Self::Wholly, _) | (Self::Body, Content::Unread) => None,
+            (Self::Query, _) => Some("another query than was shown"),
+            (Self::Headers, _) => Some("other headers than were shown"),
+            (Self::Body, Content::TooLarge) => Some("a body too large to be compared"),
+            (Self::Body, Content::Trailed) => Some("trailers, which cannot be compared"),
+            (Self::Body, Content::Whole(_)) => Some("another body than was shown"),
         }
     }
+}
+
+fn is_body(shown: &Whole, content: &Content) -> bool {
+    matches!(content, Content::Whole(digest) if *digest == shown.body)
 }
 
 impl Preview {
@@ -199,8 +234,8 @@ impl Preview {
     fn take(
         &self,
         destination: &Destination,
-        request: Option<(&str, &str)>,
         what: impl Fn(&Shown) -> bool,
+        stray: impl FnOnce(&BTreeMap<Shown, u64>) -> Stray,
     ) -> Option<Cleared> {
         let at = (destination.name().to_owned(), destination.port());
         let mut rest = self.rest();
@@ -212,14 +247,52 @@ impl Preview {
             *left -= 1;
             return Some(Cleared(()));
         }
-        let cut = |text: &str| text.chars().take(PATH_MOST).collect();
-        rest.stray = Some(Stray {
-            host: at.0,
-            port: at.1,
-            method: request.map(|(method, _)| cut(method)),
-            path: request.map(|(_, path)| cut(path)),
-        });
+        rest.stray = Some(stray(rest.shown.get(&at).unwrap_or(&BTreeMap::new())));
         None
+    }
+
+    fn take_connection(
+        &self,
+        destination: &Destination,
+        what: impl Fn(&Shown) -> bool,
+    ) -> Option<Cleared> {
+        self.take(destination, what, |_| Stray {
+            host: destination.name().to_owned(),
+            port: destination.port(),
+            method: None,
+            path: None,
+            differs: None,
+        })
+    }
+
+    fn take_request(
+        &self,
+        destination: &Destination,
+        leaving: Leaving<'_>,
+        content: &Content,
+    ) -> Option<Cleared> {
+        let is_it = |one: &Whole| leaving.differs(one).is_none() && is_body(one, content);
+        let cut = |text: &str| Some(text.chars().take(PATH_MOST).collect());
+        self.take(
+            destination,
+            |one| one.request().is_some_and(is_it),
+            |all| {
+                let requests = || all.keys().filter_map(Shown::request);
+                let differs = |one| leaving.differs(one).unwrap_or(Differs::Body);
+                // One that was shown, and not so often, differs in nothing.
+                let closest = match requests().any(is_it) {
+                    true => None,
+                    false => requests().map(differs).max(),
+                };
+                Stray {
+                    host: destination.name().to_owned(),
+                    port: destination.port(),
+                    method: cut(leaving.method),
+                    path: cut(leaving.path),
+                    differs: closest.and_then(|it| it.told(content)),
+                }
+            },
+        )
     }
 }
 
@@ -231,22 +304,28 @@ impl Term {
 
     /// Whether requests to it may still be made.
     pub(crate) fn previews_requests(&self, destination: &Destination) -> bool {
-        let request = |one: &Shown| one.request.is_some();
+        let request = |one: &Shown| one.request().is_some();
         self.preview()
             .is_some_and(|it| it.has_left(destination, request))
     }
 
     /// Whether a connection to it may still be made.
     pub(crate) fn previews_connections(&self, destination: &Destination) -> bool {
-        let connection = |one: &Shown| one.request.is_none();
+        let connection = |one: &Shown| *one == Shown::Connection;
         self.preview()
             .is_some_and(|it| it.has_left(destination, connection))
     }
 
-    /// Whether a request's body must be known before it leaves.
-    pub(crate) fn previews_body(&self, at: &Destination, method: &str, path: &str) -> bool {
-        let compared = |one: &Shown| one.is(method, path) && one.body.is_some();
-        self.preview().is_some_and(|it| it.has_left(at, compared))
+    /// Whether a request may leave if its body is one that was shown.
+    pub(crate) fn previews_head(&self, at: &Destination, leaving: Leaving<'_>) -> bool {
+        let is_it = |one: &Whole| leaving.differs(one).is_none();
+        let is_it = |one: &Shown| one.request().is_some_and(is_it);
+        self.preview().is_some_and(|it| it.has_left(at, is_it))
+    }
+
+    /// For what is held to no preview.
+    pub(crate) fn clear_unheld(&self) -> Option<Cleared> {
+        self.preview().is_none().then_some(Cleared(()))
     }
 
     /// Before a connection is dialled of which nothing is read.
@@ -258,7 +337,7 @@ impl Term {
         let Some(preview) = self.preview() else {
             return Ok(Cleared(()));
         };
-        let taken = preview.take(destination, None, |one| one.request.is_none());
+        let taken = preview.take_connection(destination, |one| *one == Shown::Connection);
         self.stay(story, preview, taken)
     }
 
@@ -271,34 +350,22 @@ impl Term {
         let Some(preview) = self.preview() else {
             return Ok(());
         };
-        let taken = preview.take(destination, None, |_| false);
+        let taken = preview.take_connection(destination, |_| false);
         self.stay(story, preview, taken).map(drop)
     }
 
-    /// Before anything of a request is sent. One whose body is the same as was shown is used
-    /// before one of which no body is known.
+    /// Before anything of a request is sent.
     pub(crate) fn clear_request(
         &self,
         story: &Story,
         destination: &Destination,
         leaving: Leaving<'_>,
+        content: &Content,
     ) -> Result<Cleared, Denial> {
         let Some(preview) = self.preview() else {
             return Ok(Cleared(()));
         };
-        let Leaving {
-            method,
-            path,
-            content,
-        } = leaving;
-        // What was cut off when it was recorded cannot be told from another with that beginning.
-        let whole = path.chars().count() < PATH_MOST;
-        let fits = |one: &Shown| whole && one.is(method, path) && one.has(content);
-        let best = preview.has_left(destination, |one| fits(one) && one.body.is_some());
-        let asked = Some((method, path));
-        let taken = preview.take(destination, asked, |one| {
-            fits(one) && one.body.is_some() == best
-        });
+        let taken = preview.take_request(destination, leaving, content);
         self.stay(story, preview, taken)
     }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use glovebox_capture::Secrets;
+use glovebox_egress::Scheme;
 use glovebox_model::{HostPort, NetCode, NetworkMode, SecretName};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -260,6 +261,14 @@ impl Term {
         let all = self.policy.secrets.iter();
         all.filter(|it| it.hosts.iter().any(|rule| destination.is_meant_by(rule)))
             .collect()
+    }
+
+    /// Those whose values are put into a request in the place of placeholders.
+    pub(crate) fn put_in(&self, destination: &Destination, scheme: Scheme) -> Vec<&Brokered> {
+        match scheme {
+            Scheme::Http => Vec::new(),
+            Scheme::Https => self.secrets(destination),
+        }
     }
 
     /// What must not come back. Without it no value may go out.

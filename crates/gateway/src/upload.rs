@@ -1,6 +1,5 @@
-//! The body of a request on its way out, of which the beginning may have been read before.
+//! The body of a request on its way out, which may have been kept back whole before.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -10,8 +9,8 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 #[derive(Debug)]
 pub(crate) struct Upload {
-    ahead: VecDeque<Frame<Bytes>>,
-    /// None once it has ended.
+    /// All of it, if it was kept back.
+    whole: Option<Bytes>,
     rest: Option<Incoming>,
 }
 
@@ -23,37 +22,40 @@ pub(crate) enum Content {
     Whole(String),
     /// It has more bytes than are kept back.
     TooLarge,
+    /// More headers follow it.
+    Trailed,
 }
 
 impl From<Incoming> for Upload {
     fn from(body: Incoming) -> Self {
         Self {
-            ahead: VecDeque::new(),
+            whole: None,
             rest: Some(body),
         }
     }
 }
 
 impl Upload {
-    /// Keeps a body back until it is whole, or larger than `most`.
-    pub(crate) async fn held(mut body: Incoming, most: u64) -> hyper::Result<(Self, Content)> {
-        let mut ahead = VecDeque::new();
-        let mut hasher = blake3::Hasher::new();
-        let mut bytes = 0;
+    /// Keeps a body back until it is whole, or larger than `most`: then nothing of it is left. The
+    /// pieces in which it came are not told on.
+    pub(crate) async fn held(mut body: Incoming, most: usize) -> hyper::Result<(Self, Content)> {
+        let mut whole = Vec::new();
+        let nothing = || Self {
+            whole: None,
+            rest: None,
+        };
         while let Some(frame) = body.frame().await {
-            let frame = frame?;
-            if let Some(data) = frame.data_ref() {
-                hasher.update(data);
-                bytes += data.len() as u64;
-            }
-            ahead.push_back(frame);
-            if bytes > most {
-                let rest = Some(body);
-                return Ok((Self { ahead, rest }, Content::TooLarge));
+            match frame?.into_data() {
+                Ok(data) if whole.len() + data.len() > most => {
+                    return Ok((nothing(), Content::TooLarge));
+                }
+                Ok(data) => whole.extend_from_slice(&data),
+                Err(_) => return Ok((nothing(), Content::Trailed)),
             }
         }
-        let digest = hasher.finalize().to_hex().to_string();
-        Ok((Self { ahead, rest: None }, Content::Whole(digest)))
+        let digest = blake3::hash(&whole).to_hex().to_string();
+        let whole = (!whole.is_empty()).then(|| whole.into());
+        Ok((Self { whole, rest: None }, Content::Whole(digest)))
     }
 }
 
@@ -65,8 +67,8 @@ impl Body for Upload {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        if let Some(frame) = self.ahead.pop_front() {
-            return Poll::Ready(Some(Ok(frame)));
+        if let Some(whole) = self.whole.take() {
+            return Poll::Ready(Some(Ok(Frame::data(whole))));
         }
         match &mut self.rest {
             Some(body) => Pin::new(body).poll_frame(cx),
@@ -75,19 +77,13 @@ impl Body for Upload {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ahead.is_empty() && self.rest.as_ref().is_none_or(Body::is_end_stream)
+        self.whole.is_none() && self.rest.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        let ahead = self.ahead.iter().filter_map(Frame::data_ref);
-        let ahead: u64 = ahead.map(|it| it.len() as u64).sum();
-        let rest = self.rest.as_ref().map(Body::size_hint);
-        let rest = rest.unwrap_or_else(|| SizeHint::with_exact(0));
-        let mut hint = SizeHint::new();
-        hint.set_lower(ahead + rest.lower());
-        if let Some(upper) = rest.upper() {
-            hint.set_upper(ahead + upper);
+        match &self.rest {
+            Some(body) => body.size_hint(),
+            None => SizeHint::with_exact(self.whole.as_ref().map_or(0, |it| it.len() as u64)),
         }
-        hint
     }
 }

@@ -32,6 +32,25 @@ pub(crate) fn about(approval: &Value) -> Option<String> {
             shown.push_str(&format!("{what}:\n{}", quoted(&names.join(" "))));
         }
     }
+    let changed = names(&ask["changed"], "");
+    if !changed.is_empty() {
+        shown.push_str(&format!(
+            "changed since it was approved before:\n{}",
+            quoted(&changed.join(" "))
+        ));
+    }
+    if let Some(to) = ask["bound"]["to"].as_str() {
+        let held = match ask["bound"]["held"] == true {
+            true => "",
+            false => ", compared before it starts and not held while it runs",
+        };
+        let to = match to {
+            "nothing" => "no file of the workspace",
+            "files" => "these scripts",
+            _ => "the whole workspace as it is now",
+        };
+        shown.push_str(&format!("the answer is bound to {to}{held}\n"));
+    }
     let env = names(&ask["env_names"], "");
     if !env.is_empty() {
         shown.push_str(&format!("variables that it gets: {}\n", env.join(" ")));

@@ -147,6 +147,9 @@ pub struct FileFacts {
     /// BLAKE3 of a file's bytes; none when there were more than may be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// BLAKE3 of the extended attributes that are carried over; none when there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attributes: Option<String>,
     /// The text of a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<ByteString>,
@@ -195,12 +198,50 @@ pub struct NetworkRequest {
     /// Without its query.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// Its beginning, with `[secret …]` in the place of values that are secrets or look like one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
+    /// BLAKE3 of the whole query as it was; none of a request without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query_digest: Option<String>,
+    /// The names of the headers that a rerun is held to, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub header_names: Vec<String>,
+    /// BLAKE3 of those headers with their values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headers_digest: Option<String>,
     /// Bytes of the body that would have been sent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub body_bytes: u64,
     /// BLAKE3 of that body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_digest: Option<String>,
+}
+
+impl NetworkRequest {
+    /// A connection, or a question to the DNS: nothing is known of a request.
+    pub fn bare(
+        approach: Approach,
+        spoken: Spoken,
+        (host, port): (String, u16),
+        code: NetCode,
+    ) -> Self {
+        Self {
+            approach,
+            spoken,
+            host,
+            port,
+            code,
+            method: None,
+            path: None,
+            query: None,
+            query_digest: None,
+            header_names: Vec::new(),
+            headers_digest: None,
+            body_bytes: 0,
+            body_digest: None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! The second stage of the path: how risky the call is, and what its declared tier narrows.
 
 use glovebox_model::{Call, Capped, EnvVar, HostPort, Profile, Risk, RiskSignal, Tier, Upgrade};
-use glovebox_risk::{changes_meaning, variable_signal};
+use glovebox_risk::{changes_meaning, may_change_what_runs, variable_signal};
 
 use crate::decided::{Decided, decisions};
 use crate::resolve::Resolved;
@@ -36,6 +36,11 @@ impl Assessed {
     /// part of the policy: whoever wrote its rules set them.
     pub(crate) fn changed_names(&self) -> Vec<String> {
         changed_names(&self.resolved)
+    }
+
+    /// Those of the caller's that are not known to change nothing.
+    pub(crate) fn uncertain_names(&self) -> Vec<String> {
+        callers_names(&self.resolved, may_change_what_runs)
     }
 
     pub fn risk(&self) -> &Risk {
@@ -104,9 +109,13 @@ pub fn assess_with(mut resolved: Resolved, beside: Vec<RiskSignal>) -> Assessed 
 const VARIABLES_MAX: usize = 32;
 
 fn changed_names(resolved: &Resolved) -> Vec<String> {
+    callers_names(resolved, changes_meaning)
+}
+
+fn callers_names(resolved: &Resolved, counts: fn(&str) -> bool) -> Vec<String> {
     let deciders = resolved.env_deciders.iter();
     deciders
-        .filter(|(key, by)| !by.layer.is_operator() && changes_meaning(key.as_str()))
+        .filter(|(key, by)| !by.layer.is_operator() && counts(key.as_str()))
         .map(|(key, _)| key.to_string())
         .take(VARIABLES_MAX)
         .collect()

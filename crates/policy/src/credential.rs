@@ -66,8 +66,22 @@ const NAMES: &[&str] = &[
     "STRIPE_SK",
 ];
 
+/// Whether a value that is sent under a name should not be shown.
+pub fn looks_secret(name: &str, value: &[u8]) -> bool {
+    let word = |it: char| match it.is_ascii_alphanumeric() {
+        true => it,
+        false => '_',
+    };
+    name_looks_secret(&name.chars().map(word).collect::<String>())
+        || value_looks_secret(value).is_some()
+}
+
 pub(crate) fn key_looks_secret(key: &EnvKey) -> bool {
-    let name = key.as_str().to_ascii_uppercase();
+    name_looks_secret(key.as_str())
+}
+
+fn name_looks_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
     let words: Vec<&str> = name.split('_').filter(|word| !word.is_empty()).collect();
     if words.last().is_some_and(|last| DESCRIPTIONS.contains(last)) {
         return false;

@@ -42,6 +42,7 @@ pub use assess::{Assessed, assess, assess_with};
 pub use canonical::Binding;
 pub use choose::{Choice, Offer, choose, demand};
 pub use config::{CacheName, CacheSettings, CacheSharing, Config, PathRuntime, WorkspaceSettings};
+pub use credential::looks_secret;
 pub use decide::{
     Action, Change, Standing, compare, decide, decide_action, decide_reading, decide_with,
 };

@@ -45,8 +45,7 @@ pub(crate) fn builtin(simple: &Simple, name: &str, arguments: &[Text], outline: 
             simple.blind(Unclear::Evaluation, outline);
         }
         "read" | "unset" | "getopts" => {
-            let changes = |it: &Text| changes_meaning(it.shown());
-            if arguments.iter().any(changes) {
+            if arguments.iter().any(|it| sets(it.shown())) {
                 simple.blind(Unclear::Environment, outline);
             }
             if subscript || opaque {
@@ -55,13 +54,19 @@ pub(crate) fn builtin(simple: &Simple, name: &str, arguments: &[Text], outline: 
         }
         "printf" | "wait" => {
             let stores = if name == "printf" { "-v" } else { "-p" };
-            let at = arguments.iter().position(|it| it.shown() == stores);
-            let Some(target) = at.and_then(|it| arguments.get(it + 1)) else {
+            let Some(at) = arguments
+                .iter()
+                .position(|it| it.shown().starts_with(stores))
+            else {
+                return;
+            };
+            let given = arguments.get(at).filter(|it| it.shown() != stores);
+            let Some(target) = given.or_else(|| arguments.get(at + 1)) else {
                 return;
             };
             if target.known().is_none_or(|it| it.contains('[')) {
                 simple.blind(Unclear::Evaluation, outline);
-            } else if changes_meaning(target.shown()) {
+            } else if sets(target.shown()) {
                 simple.blind(Unclear::Environment, outline);
             }
         }
@@ -70,4 +75,10 @@ pub(crate) fn builtin(simple: &Simple, name: &str, arguments: &[Text], outline: 
         }
         _ => {}
     }
+}
+
+/// Whether a word names such a variable, by itself or behind the letters of options: `-aPATH`.
+fn sets(word: &str) -> bool {
+    let attached = |at: usize| word.get(at..).is_some_and(changes_meaning);
+    changes_meaning(word) || (word.starts_with('-') && (2..word.len()).any(attached))
 }

@@ -97,6 +97,8 @@ pub enum Unclear {
     Environment,
     /// It is longer or nests deeper than is looked at.
     TooLarge,
+    /// `$'…'`, `[[ a || b ]]`, `&>`: shells read it differently, and which one reads it is not known.
+    Dialect,
 }
 
 /// A part that cannot be told in advance.

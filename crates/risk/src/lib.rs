@@ -26,9 +26,9 @@ pub use command::{
     Blind, Command, Direction, Files, Position, Reading, Redirect, Unclear, Word, usual_name,
 };
 pub use environment::{changes_meaning, may_change_what_runs, variable_signal};
-pub use runs::{Runs, runs, runs_script};
+pub use runs::{Runs, only_reads, runs, runs_script};
 pub use signal::{SignalKind, catalogue};
-pub use strict::{Doubt, Step, steps};
+pub use strict::{Doubt, Step, is_transparent, steps};
 
 use glovebox_model::{ByteString, Program, RiskSignal};
 
@@ -54,6 +54,11 @@ pub fn read(program: &Program) -> Reading {
     outline_of(program).into_reading()
 }
 
+/// The same for the contents of a script file, which `sh` may run as well as bash.
+pub fn read_script(source: &[u8]) -> Reading {
+    script_outline(source, false).into_reading()
+}
+
 /// Named signals, each with a tier and its place; none means that nothing was found.
 pub fn signals(program: &Program) -> Vec<RiskSignal> {
     let mut found = Signals::default();
@@ -72,7 +77,7 @@ pub fn code_signals(language: Language, source: &[u8]) -> Vec<RiskSignal> {
     let mut found = Signals::default();
     let tongue = match language {
         Language::Shell => {
-            script_signals::of(&script_outline(source), &mut found);
+            script_signals::of(&script_outline(source, false), &mut found);
             return found.list();
         }
         Language::Python => Tongue::Python,
@@ -93,7 +98,7 @@ pub fn code_signals(language: Language, source: &[u8]) -> Vec<RiskSignal> {
 
 fn outline_of(program: &Program) -> Outline {
     match program {
-        Program::Shell { script } => script_outline(script.as_bytes()),
+        Program::Shell { script } => script_outline(script.as_bytes(), true),
         Program::Argv { command, args } => argv_outline(command, args),
         Program::Python { .. } | Program::Javascript { .. } => {
             let argv = program.argv();
@@ -105,15 +110,20 @@ fn outline_of(program: &Program) -> Outline {
     }
 }
 
-fn script_outline(source: &[u8]) -> Outline {
+/// `bash`: it is bash that reads it, and no other shell.
+fn script_outline(source: &[u8], bash: bool) -> Outline {
     let mut outline = Outline::default();
+    let place = Place {
+        bash,
+        ..Place::top(Origin::Program)
+    };
     match std::str::from_utf8(source) {
-        Ok(text) => shell::script(text, Place::top(Origin::Program), &mut outline),
+        Ok(text) => shell::script(text, place, &mut outline),
         Err(_) => {
             // Nothing can be trusted in it, but what is there is named.
             outline.blind(Unclear::Syntax, "not UTF-8", START, Origin::Program);
             let text = String::from_utf8_lossy(source);
-            shell::script(&text, Place::top(Origin::Program), &mut outline);
+            shell::script(&text, place, &mut outline);
         }
     }
     outline

@@ -109,6 +109,12 @@ impl Simple {
         let mut place = self.place.clone();
         place.depth += 1;
         place.through.extend(self.name());
+        place.bash = match self.name().as_deref() {
+            Some("bash" | "rbash") => true,
+            // The shell itself reads it again.
+            Some("eval" | "trap") => place.bash,
+            _ => false,
+        };
         match word.argument {
             Some(argument) if place.base.is_none() && place.origin == Origin::Program => {
                 place.origin = Origin::Argument(argument);

@@ -57,6 +57,34 @@ pub fn runs_script(source: &[u8]) -> Runs {
     }
 }
 
+/// Whether a program changes nothing and runs nothing but programs that only read: what passes
+/// where every change is asked about. The reason why not, otherwise.
+pub fn only_reads(program: &Program) -> Result<(), Doubt> {
+    let of_kernel = |it: &String| ["/proc", "/sys", "/dev"].iter().any(|at| it.contains(at));
+    for step in steps(program)? {
+        // It writes `nohup.out` where its output is a terminal.
+        let named = step.through.iter().find(|it| *it == "nohup");
+        let name = named.map_or(step.name(), String::as_str);
+        let reads = step.tame() == Some(Tame::Reads);
+        if named.is_some() || step.script.is_some() || !reads {
+            let why = format!("`{name}` may do more than read");
+            return Err(Doubt::at(&why, &step.source));
+        }
+        if step.words.iter().any(of_kernel) {
+            let why = "it reads what the kernel shows of processes and devices";
+            return Err(Doubt::at(why, &step.source));
+        }
+    }
+    Ok(())
+}
+
+impl Step {
+    fn tame(&self) -> Option<Tame> {
+        let arguments = self.words.iter().skip(1).map(|it| Some(it.as_str()));
+        tame(self.name(), &arguments.collect::<Vec<_>>())
+    }
+}
+
 /// The kernel starts what the first line names.
 fn is_for_shells(source: &[u8]) -> bool {
     let first = source.split(|it| *it == b'\n').next().unwrap_or_default();
@@ -118,14 +146,8 @@ fn of_steps(steps: &[Step], writing: Writing) -> Runs {
             }
             continue;
         }
-        let arguments: Vec<_> = step
-            .words
-            .iter()
-            .skip(1)
-            .map(|it| Some(it.as_str()))
-            .collect();
-        match tame(step.name(), &arguments) {
-            Some(Tame::Reads) => moves |= step.name() == "cd",
+        match step.tame() {
+            Some(Tame::Reads | Tame::Quiet) => moves |= step.name() == "cd",
             Some(Tame::Writes) => writer = writer.or(Some(step)),
             None => {
                 let why = format!("`{}` may run files that it is not given", step.name());

@@ -6,16 +6,7 @@ use crate::literal::{is_device, named};
 use crate::outline::{Feed, Found, Origin, Outline, Tongue};
 use crate::resolve::{base, is_elsewhere};
 use crate::signal::*;
-
-/// They read and show. Options that make them do more are looked at one by one.
-const SAFE: &[&str] = &[
-    "ls", "tree", "find", "pwd", "file", "stat", "cat", "head", "tail", "less", "more", "grep",
-    "rg", "ag", "ack", "wc", "du", "echo", "which", "whereis", ":",
-];
-
-/// Of these, those that an option makes write a file or run a program. A word whose value is not known
-/// may be such an option.
-const SAFE_WITHOUT_OPTIONS: &[&str] = &["ack", "ag", "file", "find", "less", "more", "rg", "tree"];
+use crate::tame::{Tame, tame};
 
 const NETWORK: &[&str] = &[
     "curl",
@@ -150,7 +141,7 @@ pub(crate) fn of(outline: &Outline, signals: &mut Signals) {
             Unclear::Environment => CHANGED_ENVIRONMENT,
             Unclear::TooLarge => TOO_LARGE,
             // The commands in it are read, the program in it has signals of its own.
-            Unclear::Substitution | Unclear::Interpreter => continue,
+            Unclear::Substitution | Unclear::Interpreter | Unclear::Dialect => continue,
         };
         signals.add(kind, at, origin);
         if dark.blind.why == Unclear::Definition {
@@ -295,17 +286,19 @@ fn command(found: &Found, outline: &Outline, signals: &mut Signals) {
         if elsewhere || is_shell(&name) || language_of(&name).is_some() {
             seen.add(SCRIPT_FILE, signals);
         }
-        let is_safe =
-            SAFE.contains(&name.as_str()) && !may_have_options(&name, &found.command.words);
-        if elsewhere || !is_safe {
+        if elsewhere || !only_reads(&name, &found.command.words) {
             seen.add(OTHER_COMMAND, signals);
         }
     }
 }
 
-/// Also behind `--`, which may be the value of an option before it.
-fn may_have_options(name: &str, words: &[Word]) -> bool {
-    SAFE_WITHOUT_OPTIONS.contains(&name) && words.iter().any(|it| matches!(it, Word::Unknown(_)))
+fn only_reads(name: &str, words: &[Word]) -> bool {
+    let known = |it| match it {
+        &Word::Known(ref text) => Some(text.as_str()),
+        &Word::Unknown(_) => None,
+    };
+    let arguments: Vec<_> = words.iter().skip(1).map(known).collect();
+    tame(name, &arguments) == Some(Tame::Reads)
 }
 
 fn redirects(seen: &mut Seen<'_>, signals: &mut Signals) {

@@ -5,8 +5,10 @@
 /// What a program with these words does to files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tame {
-    /// It changes nothing.
+    /// It shows what it is named, and counts as a read where reads are automatic.
     Reads,
+    /// It changes nothing either, and shows no files of its own accord.
+    Quiet,
     /// It may change or remove files.
     Writes,
 }
@@ -29,10 +31,11 @@ struct Options {
 }
 
 /// They read and show, whatever their options are.
-const SHOWS: &str = ": [ arch b2sum base64 basename cat cksum cmp comm cut df dirname du echo egrep exit \
-    expand false fgrep fold grep head id join ls md5sum nl nproc od paste pwd readlink \
-    realpath seq sha1sum sha256sum cd sha512sum sleep stat sum tac tail tr true tsort \
-    uname wc whereis which whoami";
+const READS: &str = ": cat du echo grep head ls pwd stat tail wc whereis which";
+/// They compute, compare or wait, whatever their options are.
+const QUIET: &str = "arch b2sum base64 basename cd cksum cmp comm cut df dirname egrep exit expand \
+    false fgrep fold id join md5sum nl nproc od paste readlink realpath seq sha1sum sha256sum \
+    sha512sum sleep sum tac tr true tsort uname whoami";
 /// They change files that are named to them, and start nothing.
 const CHANGES: &str =
     "chgrp chmod chown cp dd link ln mkdir mkfifo mv rm rmdir tee touch truncate unlink";
@@ -104,35 +107,39 @@ const FIND: &str = "-H -L -P -a -amin -and -anewer -atime -cmin -cnewer -ctime -
 /// By its plain name and its arguments; a word that only the shell knows is `None`. `None` as the
 /// answer: it may run anything.
 pub(crate) fn tame(name: &str, arguments: &[Option<&str>]) -> Option<Tame> {
-    if listed(SHOWS, name) {
-        // `-v` makes bash evaluate the name behind it.
-        let evaluates = name == "[" && !is_plain_test(arguments);
-        return (!evaluates).then_some(Tame::Reads);
+    for (list, tame) in [
+        (READS, Tame::Reads),
+        (QUIET, Tame::Quiet),
+        (CHANGES, Tame::Writes),
+    ] {
+        if listed(list, name) {
+            return Some(tame);
+        }
     }
-    if listed(CHANGES, name) {
-        return Some(Tame::Writes);
-    }
-    let words = match name {
-        "ag" => Words::Only(SILVER),
-        "command" => Words::Checked(|it| it.len() == 2),
-        "date" => Words::Only(DATE),
-        "diff" => Words::Only(DIFF),
-        "file" => Words::Only(FILE),
-        "find" => Words::Checked(is_plain_find),
-        "printf" => Words::Checked(|it| it.first().is_some_and(|it| is_operand(*it))),
-        "rg" => Words::Only(RIPGREP),
-        "set" => Words::Checked(is_plain_set),
-        "sort" => Words::Only(SORT),
-        "test" => Words::Checked(is_plain_test),
-        "tree" => Words::Only(TREE),
-        "uniq" => Words::Checked(is_plain_uniq),
+    let (words, tame) = match name {
+        "ag" => (Words::Only(SILVER), Tame::Reads),
+        "command" => (Words::Checked(|it| it.len() == 2), Tame::Quiet),
+        "date" => (Words::Only(DATE), Tame::Quiet),
+        "diff" => (Words::Only(DIFF), Tame::Quiet),
+        "file" => (Words::Only(FILE), Tame::Reads),
+        "find" => (Words::Checked(is_plain_find), Tame::Reads),
+        "printf" => (
+            Words::Checked(|it| it.first().is_some_and(|it| is_operand(*it))),
+            Tame::Quiet,
+        ),
+        "rg" => (Words::Only(RIPGREP), Tame::Reads),
+        "set" => (Words::Checked(is_plain_set), Tame::Quiet),
+        "sort" => (Words::Only(SORT), Tame::Quiet),
+        "[" | "test" => (Words::Checked(is_plain_test), Tame::Quiet),
+        "tree" => (Words::Only(TREE), Tame::Reads),
+        "uniq" => (Words::Checked(is_plain_uniq), Tame::Quiet),
         _ => return None,
     };
     let plain = match words {
         Words::Only(options) => options.allow(arguments),
         Words::Checked(check) => check(arguments),
     };
-    plain.then_some(Tame::Reads)
+    plain.then_some(tame)
 }
 
 /// Lists are words with blanks between them.

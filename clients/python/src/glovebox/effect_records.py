@@ -21,6 +21,8 @@ class FileFacts:
     mode: int = 0
     #: BLAKE3 of a file's bytes, unless there are too many.
     digest: Optional[str] = None
+    #: BLAKE3 of the extended attributes that are carried over, if there are any.
+    attributes: Optional[str] = None
     #: The text of a link.
     target: Optional[Text] = maybe_text()
     extra: Mapping[str, Any] = values(dict)
@@ -73,6 +75,14 @@ class NetworkRequest:
     method: Optional[str] = None
     #: Without its query.
     path: Optional[str] = None
+    #: Its beginning, with `[secret …]` in the place of values that are secrets or look like one.
+    query: Optional[str] = None
+    #: BLAKE3 of the whole query as it was; none of a request without one.
+    query_digest: Optional[str] = None
+    #: The names of the headers that a rerun is held to, sorted.
+    header_names: list[str] = values(list)
+    #: BLAKE3 of those headers with their values.
+    headers_digest: Optional[str] = None
     #: Bytes of the body that would have been sent.
     body_bytes: int = 0
     #: BLAKE3 of that body.

@@ -75,8 +75,9 @@ fn kind() -> impl TypedValueParser<Value = EffectKind> {
 /// Make a simulation true
 ///
 /// Keeps exactly the files that it wrote, all or none, unless the workspace has changed there since.
-/// With `--rerun` it is run for real instead: whatever leaves must be what the simulation showed,
-/// and the first request that is not is stopped.
+/// With `--rerun` it is run for real instead: its scripts must be the same, whatever leaves must be
+/// what the simulation showed, and the first request that is not is stopped. What it writes is kept
+/// if it is what was shown.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   glovebox diff e_3f0c

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use glovebox_model::{Approval, Permit, Reason, Tier};
+use glovebox_model::{Approval, Bound, BoundTo, Permit, Reason, Tier};
 
 use crate::effect_line;
 use crate::human::time;
@@ -87,15 +87,36 @@ pub(crate) fn shown(approval: &Approval, paint: Paint) -> String {
         sheet.title("In the words of who asks");
         sheet.text.push_str(&quoted(words));
     }
-    if !ask.scripts.is_empty() {
-        sheet.title("Scripts, as they are now");
+    if !ask.changed.is_empty() {
+        sheet.title("Changed since it was approved before");
+    }
+    for path in &ask.changed {
+        let _ = writeln!(sheet.text, "  {}", one_line(path));
+    }
+    if let Some(bound) = &ask.bound {
+        sheet.title("What your answer is bound to");
+        let _ = writeln!(sheet.text, "  {}", one_line(&holds(bound)));
     }
     for script in &ask.scripts {
-        let line = format!("{} (sha256 {})", script.path, script.digest);
+        let line = format!("{} ({})", script.path, script.digest);
         let _ = writeln!(sheet.text, "  {}", one_line(&line));
     }
     sheet.text.push('\n');
     sheet.text
+}
+
+/// What of the files that it may run stays as it is now.
+fn holds(bound: &Bound) -> String {
+    let what = match bound.to {
+        BoundTo::Nothing => "no file of the workspace",
+        BoundTo::Files => "these files",
+        BoundTo::Workspace => "the whole workspace as it is now",
+    };
+    let during = match bound.held {
+        true => "",
+        false => "; compared before it starts, and not held while it runs",
+    };
+    format!("{what}, since {}{during}", bound.because)
 }
 
 fn asker(approval: &Approval) -> String {

@@ -1,7 +1,7 @@
 //! What an approval is bound to: nothing of the workspace, the very files that the call runs, or,
 //! where those cannot be told for certain, the state of the whole workspace.
 
-use glovebox_model::{BoundTo, Call, Code, Error, Result, ScriptRef, Stage};
+use glovebox_model::{BoundTo, Call, Code, Error, Result, ScriptRef, Stage, visible};
 use glovebox_risk::{Runs, may_change_what_runs, runs, runs_script};
 use glovebox_workspace::change::TreeState;
 use glovebox_workspace::{Dir, Kind, Project, RelPath, is_skill_input};
@@ -27,7 +27,43 @@ pub(crate) struct Binding {
     pub(crate) state: Option<TreeState>,
 }
 
+/// Of a larger workspace it is only told that it changed.
+const COMPARED: u64 = 20_000;
+/// Paths that are told to have changed.
+const TOLD: usize = 20;
+
 impl Binding {
+    pub(crate) fn state_to_compare(&self) -> Option<TreeState> {
+        self.state.clone().filter(|it| it.entries <= COMPARED)
+    }
+
+    /// What differs from what people were asked about: files, or paths of the workspace.
+    pub(crate) fn changes_since(
+        &self,
+        bound: &[ScriptRef],
+        state: Option<&TreeState>,
+    ) -> Vec<String> {
+        let refs = self.refs.iter().filter(|it| !bound.contains(it));
+        let gone = bound.iter().filter(|it| !self.refs.contains(it));
+        let mut told: Vec<String> = Vec::new();
+        let paths = gone.chain(refs).map(|it| it.path.clone());
+        let differing = match (state, &self.state) {
+            (Some(before), Some(now)) => before.changed(now).take(TOLD + 1).collect(),
+            _ => Vec::new(),
+        };
+        let more = differing.len() > TOLD;
+        let is_told = |path: &String| path == WORK && !differing.is_empty();
+        let paths = paths.filter(|path| !is_told(path));
+        for path in paths.chain(differing.iter().take(TOLD).map(|it| it.display())) {
+            let path = visible(&path);
+            if !told.contains(&path) {
+                told.push(path);
+            }
+        }
+        told.extend(more.then(|| "and more".to_owned()));
+        told
+    }
+
     /// `scripts` are the files that the call names, which people are shown in any case.
     pub(crate) fn of(call: &Call, scripts: &[Script], project: &Project) -> Result<Self> {
         let Some(work) = project.work() else {

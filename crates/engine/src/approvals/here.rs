@@ -9,6 +9,21 @@ use super::{Approver, answered};
 use crate::engine::{Engine, Planned};
 use crate::path::{Draft, Plan};
 
+/// How often one person is asked about one call whose files change while they read.
+const QUESTIONS: usize = 5;
+
+enum Asked {
+    Plan(Box<Plan>),
+    /// What it may run has changed while the person thought about it.
+    Changed(Box<Petition>),
+}
+
+fn changing() -> Error {
+    let message = "what it may run changes while it is being approved; nothing was run, and there is no output of it";
+    Error::new(Code::Denied, Stage::Obtain, message)
+        .hint("stop what changes the workspace, or run a copy of it: `glovebox workspace fork`")
+}
+
 impl Engine {
     /// A plan that the person at the terminal has agreed to, or the error that says why not.
     pub(crate) fn ask_here(
@@ -16,13 +31,36 @@ impl Engine {
         draft: &Draft,
         project: &Project,
         mut call: Call,
-        petition: Petition,
+        mut petition: Petition,
         approver: Option<&dyn Approver>,
     ) -> Result<Plan> {
         let Some(approver) = approver else {
             return Err(nobody(&petition.ruling));
         };
         self.place(&mut call)?;
+        let mut changed = Vec::new();
+        for _ in 0..QUESTIONS {
+            match self.ask_once(draft, project, &call, &petition, changed, approver)? {
+                Asked::Plan(plan) => return Ok(*plan),
+                Asked::Changed(now) => {
+                    let (bound, state) = (&petition.binding.refs, petition.binding.state.as_ref());
+                    changed = now.binding.changes_since(bound, state);
+                    petition = *now;
+                }
+            }
+        }
+        Err(changing())
+    }
+
+    fn ask_once(
+        &self,
+        draft: &Draft,
+        project: &Project,
+        call: &Call,
+        petition: &Petition,
+        changed: Vec<String>,
+        approver: &dyn Approver,
+    ) -> Result<Asked> {
         let store = self.store()?;
         let user = call.ids.user_id.clone();
         let asked_by = Party {
@@ -30,7 +68,8 @@ impl Engine {
             user_id: None,
         };
         let settings = self.config().approvals();
-        let approval = petition.approval(&draft.exec_id, &asked_by, None, settings)?;
+        let mut approval = petition.approval(&draft.exec_id, &asked_by, None, settings)?;
+        approval.ask.changed = changed;
         store.insert_approval(&approval)?;
         let Some(answer) = approver.ask(&approval) else {
             let _ = store.void_approval(&approval.id, "nobody answered")?;
@@ -66,21 +105,24 @@ impl Engine {
             );
         }
         // What was shown must be what is there now.
-        let again = self.petition_again(&call, project)?;
+        let again = self.petition_again(call, project)?;
         if let Some(now) = again
             && now.digest != approval.digest
         {
             let _ = store.void_approval(&approval.id, "it changed after it was approved")?;
-            return Err(gone_by(&approval, &now.binding.refs));
+            return match now.binding.refs == approval.ask.scripts {
+                true => Err(gone_by(&approval, &now.binding.refs)),
+                false => Ok(Asked::Changed(Box::new(now))),
+            };
         }
-        let wanted = answered(call, &approval);
+        let wanted = answered(call.clone(), &approval);
         let planned = self.plan(&draft.of(&wanted.call), project, wanted)?;
         if let Planned::Ready(plan) = &planned {
             self.check_quorum(plan, &approval)?;
         }
         store.use_approval(&approval.id, &approval.digest)?;
         match planned {
-            Planned::Ready(plan) => Ok(*plan),
+            Planned::Ready(plan) => Ok(Asked::Plan(plan)),
             Planned::Asks(petition) => Err(nobody(&petition.ruling)),
         }
     }

@@ -11,6 +11,7 @@ use glovebox_model::{
 };
 use glovebox_policy::Config;
 use glovebox_store::{Admitted, Adopted, NOBODY, NewGrant, Opened, RequestKey, Terms};
+use glovebox_workspace::change::TreeState;
 use glovebox_workspace::{Happened, Journal, Project};
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -39,7 +40,17 @@ pub(super) struct Awaiting {
     journal: Journal,
     /// The token that asks, by its name.
     asker: String,
+    /// The workspace as it was when people were asked, where the answer is bound to it: to tell what
+    /// changed. Unknown after a restart.
+    state: Option<TreeState>,
     since: Instant,
+}
+
+/// What came of an answer that says yes.
+enum Settled {
+    Plan(Box<Plan>, Vec<u8>),
+    /// What it may run has changed: people are asked about what is there now.
+    Changed(Box<Petition>, Option<Vec<u8>>),
 }
 
 /// What is asked for, and by whom.
@@ -102,7 +113,8 @@ impl Dispatcher {
             }
         };
         waits.note();
-        self.keep(waits.with(opened, record.clone(), sealed));
+        let state = petition.binding.state_to_compare();
+        self.keep(waits.with(opened, record.clone(), sealed, state));
         Ok(Ok(record))
     }
 
@@ -183,7 +195,7 @@ impl Dispatcher {
         };
         let asker = asker.map_or_else(String::new, |it| it.requested_by);
         let waits = self.attend_to(&record, project, asker)?;
-        self.keep(waits.with(opened, record, sealed_call));
+        self.keep(waits.with(opened, record, sealed_call, None));
         Ok(())
     }
 
@@ -334,7 +346,10 @@ impl Dispatcher {
 
     fn send_on(self: &Arc<Self>, awaiting: Awaiting, approval: &Approval) {
         let (plan, sealed) = match self.approved_plan(&awaiting, approval) {
-            Ok(approved) => approved,
+            Ok(Settled::Plan(plan, sealed)) => (*plan, sealed),
+            Ok(Settled::Changed(petition, stdin)) => {
+                return self.ask_anew(awaiting, approval, &petition, stdin.as_deref());
+            }
             Err(error) => return self.end_waiting(awaiting, error),
         };
         let mut record = plan.record().clone();
@@ -395,7 +410,7 @@ impl Dispatcher {
     }
 
     /// What was approved, if it is still the same, as people left it.
-    fn approved_plan(&self, awaiting: &Awaiting, approval: &Approval) -> Result<(Plan, Vec<u8>)> {
+    fn approved_plan(&self, awaiting: &Awaiting, approval: &Approval) -> Result<Settled> {
         let (space, exec) = (&approval.space_id, &approval.exec_id);
         let Kept {
             mut call, stdin, ..
@@ -407,6 +422,9 @@ impl Dispatcher {
             Some(now) if now.digest == approval.digest => {}
             Some(now) => {
                 self.void(approval, "it changed after it was approved");
+                if now.binding.refs != approval.ask.scripts {
+                    return Ok(Settled::Changed(Box::new(now), stdin));
+                }
                 return Err(gone_by(approval, &now.binding.refs));
             }
             None => {
@@ -427,9 +445,49 @@ impl Dispatcher {
             Planned::Ready(plan) => {
                 self.engine.check_quorum(&plan, approval)?;
                 kept.scripts = plan.bound_scripts().map(<[_]>::to_vec);
-                Ok((*plan, self.seal.close(space, exec, &kept)?))
+                let sealed = self.seal.close(space, exec, &kept)?;
+                Ok(Settled::Plan(plan, sealed))
             }
             Planned::Asks(petition) => Err(gone_by(approval, &petition.binding.refs)),
+        }
+    }
+
+    /// A new request for the same exec, which says what changed. The old answer is void.
+    fn ask_anew(
+        &self,
+        mut awaiting: Awaiting,
+        old: &Approval,
+        petition: &Petition,
+        stdin: Option<&[u8]>,
+    ) {
+        let by = Party {
+            name: old.requested_by.clone(),
+            user_id: old.requested_user.clone(),
+        };
+        let settings = self.engine.config().approvals();
+        let asked = petition
+            .approval(&old.exec_id, &by, stdin, settings)
+            .and_then(|mut approval| {
+                approval.ask.changed = petition
+                    .binding
+                    .changes_since(&old.ask.scripts, awaiting.state.as_ref());
+                let record = Exec {
+                    ruling: Some(petition.ruling.clone()),
+                    approval_id: Some(approval.id.clone()),
+                    ..awaiting.record.clone()
+                };
+                let (owner, opened) = (self.owner(), &awaiting.opened);
+                self.store()?
+                    .await_again(owner, opened, &record, None, &approval)?;
+                Ok(record)
+            });
+        match asked {
+            Ok(record) => {
+                awaiting.record = record;
+                awaiting.state = petition.binding.state_to_compare();
+                locked(&self.awaiting).insert(old.exec_id.clone(), awaiting);
+            }
+            Err(error) => self.end_waiting(awaiting, error),
         }
     }
 
@@ -562,7 +620,13 @@ impl Waits {
         self.live.tell(self.journal.written());
     }
 
-    fn with(self, opened: Opened, record: Exec, sealed: Vec<u8>) -> Awaiting {
+    fn with(
+        self,
+        opened: Opened,
+        record: Exec,
+        sealed: Vec<u8>,
+        state: Option<TreeState>,
+    ) -> Awaiting {
         Awaiting {
             opened,
             record,
@@ -572,6 +636,7 @@ impl Waits {
             cancel: self.cancel,
             journal: self.journal,
             asker: self.asker,
+            state,
             since: Instant::now(),
         }
     }

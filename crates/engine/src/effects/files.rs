@@ -104,6 +104,7 @@ fn top(written: &Written<'_>, to: &Gathering) {
         size: 0,
         mode,
         digest: None,
+        attributes: None,
         target: None,
     };
     to.add(Observed {
@@ -213,6 +214,7 @@ fn facts(facts: &Facts) -> FileFacts {
         size: facts.size,
         mode: facts.mode,
         digest: facts.digest.clone(),
+        attributes: facts.attributes.clone(),
         target: facts.target.clone(),
     }
 }

@@ -1,6 +1,5 @@
 //! The gates over what an exec put out and did, before anything of it is kept.
 
-use std::collections::HashSet;
 use std::fmt;
 
 use glovebox_backend::{Cancel, Sink, Stream};
@@ -9,10 +8,9 @@ use glovebox_gate::{
     Sample, Subject, judge,
 };
 use glovebox_model::{
-    ByteString, Call, Code, Confidence, Consent, Count, Deed, Effect, Error, Exec, ExecId,
-    FailureCode, FileOp, GateResult, GateStatus, Mode, NetCode, NetworkMode, OnExceed,
-    PartialLimits, PartialProfile, Placement, Preview, Program, Recovery, Result, Stage, Status,
-    Validation, Verdict, Writes,
+    ByteString, Call, Code, Consent, Count, Deed, Effect, Error, Exec, ExecId, GateResult, Mode,
+    NetworkMode, OnExceed, PartialLimits, PartialProfile, Placement, Preview, Program, Result,
+    Stage, Status, Verdict, Writes,
 };
 use glovebox_store::ExecFilter;
 use glovebox_workspace::Dir;
@@ -21,7 +19,7 @@ use serde_json::Value;
 
 use super::contents::Files;
 use super::gathering::Gathered;
-use super::{Capture, files, preview};
+use super::{Capture, bound, files, preview};
 use crate::approvals::tool_of;
 use crate::engine::{Engine, Io, Planned, Seat, Wanted};
 use crate::path::Draft;
@@ -98,13 +96,13 @@ impl<'run, 'engine> Judging<'run, 'engine> {
         if !has_run(record.status) {
             return;
         }
-        let strayed = strayed(record).or_else(|| {
-            let shown = engine.previewed(self.call).ok().flatten()?;
-            unshown(record, &shown, &gathered.effects)
-        });
-        record.gates = match strayed {
+        record.gates = match bound::strayed(record) {
             Some(strayed) => vec![strayed],
-            None => self.ask(engine, record, &gathered, written),
+            None => {
+                let differs = engine.differs(self.call, record, &gathered.effects);
+                let asked = self.ask(engine, record, &gathered, written);
+                differs.into_iter().chain(asked).collect()
+            }
         };
         if record.gates.iter().any(|it| it.blocked) {
             record.status = Status::Held;
@@ -190,71 +188,6 @@ const fn has_run(status: Status) -> bool {
     matches!(status, Status::Succeeded | Status::Failed)
 }
 
-/// What did something that its simulation had not shown.
-fn strayed(record: &Exec) -> Option<GateResult> {
-    if record.mode == Mode::Simulate {
-        return None;
-    }
-    let preview = record.preview.as_ref()?;
-    let traffic = record.traffic.as_ref()?;
-    // Whatever policy refuses was not shown either: a simulation with such a thing is blocked.
-    let refused = traffic.refused.iter().find(|it| was_refused(it.code));
-    let strayed = match (&traffic.strayed, refused) {
-        (Some(strayed), _) => strayed.clone(),
-        (None, Some(refused)) => format!("{}:{}", refused.host, refused.port),
-        (None, None) => return None,
-    };
-    Some(not_shown(format!(
-        "`{strayed}` was tried, and `{}` did not show it; nothing of it was sent",
-        preview.exec_id
-    )))
-}
-
-/// A path that was written for real and not in the simulation. What is in it may differ: times do.
-fn unshown(record: &Exec, shown: &[Effect], done: &[Effect]) -> Option<GateResult> {
-    let preview = record.preview.as_ref()?;
-    let written = |effect: &Effect| match &effect.deed {
-        Deed::FilesystemWrite(it) => {
-            let removed = it.operation == FileOp::Removed;
-            let paths = std::iter::once((it.path.clone(), removed));
-            Some(paths.chain(it.from.clone().map(|from| (from, true))))
-        }
-        _ => None,
-    };
-    let shown: HashSet<(ByteString, bool)> = shown.iter().filter_map(written).flatten().collect();
-    let mut done = done.iter().filter_map(written).flatten();
-    let (path, removed) = done.find(|it| !shown.contains(it))?;
-    let what = match removed {
-        true => "removed",
-        false => "written",
-    };
-    Some(not_shown(format!(
-        "`{}` was {what}, and `{}` did not show it; it is not kept",
-        path.display(),
-        preview.exec_id
-    )))
-}
-
-fn not_shown(reason: String) -> GateResult {
-    let way = "simulate it again, and look at what it does".to_owned();
-    GateResult {
-        gate: "preview".to_owned(),
-        status: GateStatus::Blocked,
-        blocked: true,
-        failure_code: Some(FailureCode::NonDeterminism),
-        remediation: Some(way.clone()),
-        recovery: Some(Recovery::AskUser),
-        validations: vec![Validation {
-            validator: "previewed".to_owned(),
-            valid: false,
-            confidence: Confidence::FULL,
-            reason: Some(reason),
-            failure_code: Some(FailureCode::NonDeterminism),
-            remediation: Some(way),
-        }],
-    }
-}
-
 /// Whoever may read a record need not be somebody who may read files.
 fn without_contents(mut effects: Vec<Effect>) -> Vec<Effect> {
     for effect in &mut effects {
@@ -263,23 +196,6 @@ fn without_contents(mut effects: Vec<Effect>) -> Vec<Effect> {
         }
     }
     effects
-}
-
-/// By us, and not by the world outside.
-const fn was_refused(code: NetCode) -> bool {
-    match code {
-        NetCode::NetModeNone
-        | NetCode::NotInAllowlist
-        | NetCode::PortNotAllowed
-        | NetCode::InvalidDestination
-        | NetCode::ProxyRequired
-        | NetCode::SniMismatch
-        | NetCode::DnsDenied
-        | NetCode::PolicyExpired
-        | NetCode::ApprovalRequired
-        | NetCode::NotPreviewed => true,
-        NetCode::Ok | NetCode::InternalError | NetCode::Other => false,
-    }
 }
 
 /// As many as a record should hold.

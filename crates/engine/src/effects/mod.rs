@@ -3,6 +3,7 @@
 //! out, files from the layer it wrote to, and what tools say of themselves. Gates and people judge
 //! that, before any of it happens.
 
+mod bound;
 mod contents;
 mod files;
 mod gathering;
@@ -10,6 +11,7 @@ mod judging;
 mod observer;
 mod permissions;
 mod preview;
+mod query;
 mod reports;
 mod seen;
 
@@ -20,6 +22,7 @@ use glovebox_capture::Secrets;
 use glovebox_model::{Access, Call, Effect, Exec, ExecId, Mode, Profile, Result, Simulation};
 use glovebox_workspace::Project;
 
+pub(crate) use bound::is_for_review;
 pub(crate) use gathering::Gathering;
 pub use gathering::Listener;
 pub(crate) use judging::{Judging, Written, first};

@@ -126,17 +126,12 @@ impl<'engine> Observer<'engine> {
         self.gathering.add(Observed {
             refusal: Some(why),
             simulated_result: None,
-            deed: Deed::NetworkRequest(NetworkRequest {
-                approach: Approach::Direct,
-                spoken: Spoken::Udp,
-                host: address.ip().to_string(),
-                port: address.port(),
-                code: NetCode::InvalidDestination,
-                method: None,
-                path: None,
-                body_bytes: 0,
-                body_digest: None,
-            }),
+            deed: Deed::NetworkRequest(NetworkRequest::bare(
+                Approach::Direct,
+                Spoken::Udp,
+                (address.ip().to_string(), address.port()),
+                NetCode::InvalidDestination,
+            )),
         });
     }
 

@@ -2,18 +2,21 @@
 //! is kept sealed so that exactly it can be done for real.
 
 use glovebox_model::{
-    Call, Code, Deed, Effect, Error, Exec, ExecId, GateResult, Mode, Permit, Preview, Result,
-    SpaceId, Stage, Writes,
+    Call, Code, Deed, Effect, Error, Exec, ExecId, GateResult, Mode, Permit, Preview, ProjectId,
+    Result, ScriptRef, SpaceId, Stage, Writes,
 };
 use glovebox_workspace::Project;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::approvals::refused;
+use crate::approvals::{refused, scripts_now};
 use crate::dispatch::{Kept, Seal};
 use crate::engine::Engine;
 use crate::path::Draft;
 
+const AGAIN: &str = "simulate it again: `glovebox run --simulate`";
+/// Of SHA-256; what has no digest has another text there.
+const DIGEST_DIGITS: usize = 64;
 /// All that one exec can have.
 const ALL: usize = 1_000_000;
 
@@ -49,6 +52,8 @@ fn lasting(effect: &Effect) -> Value {
                 it.spoken,
                 it.method,
                 it.path,
+                it.query_digest,
+                it.headers_digest,
                 it.body_digest
             ])
         }
@@ -76,13 +81,46 @@ impl Engine {
             stdin: stdin.map(<[u8]>::to_vec),
             narrowed: None,
             consent: None,
-            scripts: None,
+            scripts: project.work().map(|work| scripts_now(call, work)),
             policy: None,
         };
         let sealed = self
             .rehearsal_seal()?
             .close(&call.ids.space_id, exec, &kept)?;
         project.keep_sealed(exec, &sealed)
+    }
+
+    fn rehearsal(&self, space: &SpaceId, project: &ProjectId, exec: &ExecId) -> Result<Kept> {
+        let Some(sealed) = self.layout(space)?.sealed(project, exec)? else {
+            let message = format!("the call of `{exec}` is not kept any more");
+            return Err(Error::new(Code::NotFound, Stage::Resolve, message).hint(AGAIN));
+        };
+        self.rehearsal_seal()?.open(space, exec, &sealed)
+    }
+
+    /// That the scripts which a rerun would run are those that were simulated. What cannot be bound
+    /// is not the same.
+    pub(crate) fn check_rehearsed(&self, call: &Call, project: &Project) -> Result<()> {
+        let (Some(preview), Some(work)) = (&call.preview, project.work()) else {
+            return Ok(());
+        };
+        let exec = &preview.exec_id;
+        let kept = self.rehearsal(&call.ids.space_id, project.id(), exec)?;
+        let shown = kept.scripts.unwrap_or_default();
+        let now = scripts_now(call, work);
+        let is_same = |it: &&ScriptRef| it.digest.len() == DIGEST_DIGITS && shown.contains(it);
+        let other = now.iter().find(|it| !is_same(it));
+        let Some(script) = other.or_else(|| shown.iter().find(|it| !now.contains(it))) else {
+            return Ok(());
+        };
+        let path = &script.path;
+        let message = match script.digest.len() == DIGEST_DIGITS {
+            true => format!("`{path}` has changed since `{exec}` was simulated; nothing was run"),
+            false => format!("`{path}` cannot be compared with what `{exec}` ran; nothing was run"),
+        };
+        Err(Error::new(Code::Conflict, Stage::Resolve, message)
+            .hint(AGAIN)
+            .hint("keep its files as they are: `glovebox apply` without `--rerun`"))
     }
 
     /// The call that does a simulation for real: beside the workspace, and held to what it showed.
@@ -92,13 +130,7 @@ impl Engine {
         let Some(preview) = record.preview.clone() else {
             return Err(not_simulated(exec));
         };
-        let layout = self.layout(space)?;
-        let Some(sealed) = layout.sealed(&record.project_id, exec)? else {
-            let message = format!("the call of `{exec}` is not kept any more");
-            return Err(Error::new(Code::NotFound, Stage::Resolve, message)
-                .hint("simulate it again: `glovebox run --simulate`"));
-        };
-        let kept = self.rehearsal_seal()?.open(space, exec, &sealed)?;
+        let kept = self.rehearsal(space, &record.project_id, exec)?;
         Ok(Rehearsed {
             call: Call {
                 mode: Mode::Transactional,
@@ -163,8 +195,7 @@ impl Engine {
         may_follow(&record)?;
         if record.preview.as_ref() != Some(preview) {
             let message = format!("`{}` is not what it was", preview.exec_id);
-            return Err(Error::new(Code::Conflict, Stage::Resolve, message)
-                .hint("simulate it again: `glovebox run --simulate`"));
+            return Err(Error::new(Code::Conflict, Stage::Resolve, message).hint(AGAIN));
         }
         let layout = self.layout(space)?;
         let log = layout.effect_log(&record.project_id, &record.exec_id, 0, ALL)?;

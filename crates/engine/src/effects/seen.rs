@@ -1,13 +1,15 @@
 //! Requests as effects: those that a simulated way out saw, those that a real one let through, and
 //! what a simulation's are worth when it is done for real.
 
-use glovebox_gateway::{Previewed, PreviewedRequest, Seen};
+use glovebox_capture::Secrets;
+use glovebox_gateway::{Previewed, Seen};
 use glovebox_model::{Attempt, Deed, Effect, NetCode, NetworkRequest, Spoken};
 
 use super::gathering::Observed;
+use super::query::shown;
 
 /// Of a simulation.
-pub(crate) fn request(seen: &Seen) -> Observed {
+pub(crate) fn request(seen: &Seen, masks: &Secrets) -> Observed {
     // The hint says why, too.
     let said = seen.hint.as_ref().or(seen.why.as_ref());
     let refusal = (!seen.would_succeed()).then(|| match said {
@@ -18,7 +20,10 @@ pub(crate) fn request(seen: &Seen) -> Observed {
     Observed {
         refusal,
         simulated_result,
-        deed: Deed::NetworkRequest(seen.request()),
+        deed: Deed::NetworkRequest(NetworkRequest {
+            query: seen.query.as_ref().map(|it| shown(it.as_str(), masks)),
+            ..seen.request()
+        }),
     }
 }
 
@@ -35,15 +40,15 @@ pub(crate) fn outward(attempt: &Attempt) -> Option<Observed> {
         refusal,
         simulated_result: None,
         deed: Deed::NetworkRequest(NetworkRequest {
-            approach: attempt.approach,
-            spoken: attempt.spoken,
-            host: attempt.host.clone(),
-            port: attempt.port,
-            code: attempt.code,
             method: attempt.method.clone(),
             path: attempt.path.clone(),
             body_bytes: attempt.sent,
-            body_digest: None,
+            ..NetworkRequest::bare(
+                attempt.approach,
+                attempt.spoken,
+                (attempt.host.clone(), attempt.port),
+                attempt.code,
+            )
         }),
     })
 }
@@ -51,12 +56,9 @@ pub(crate) fn outward(attempt: &Attempt) -> Option<Observed> {
 /// What a simulation showed of the outside, and policy would let happen.
 pub(crate) fn previewed(effects: &[Effect]) -> Previewed {
     let requests = effects.iter().filter_map(|effect| match &effect.deed {
-        // What was not seen to its end, or not seen inside, would let anything through.
-        Deed::NetworkRequest(it) if it.method.is_some() != it.body_digest.is_some() => None,
-        Deed::NetworkRequest(it) if it.spoken == Spoken::Tls => None,
-        Deed::NetworkRequest(it) if effect.would_succeed && it.spoken != Spoken::Dns => {
-            Some(PreviewedRequest::from(it))
-        }
+        // What was not seen inside would let anything through.
+        Deed::NetworkRequest(it) if matches!(it.spoken, Spoken::Tls | Spoken::Dns) => None,
+        Deed::NetworkRequest(it) => effect.would_succeed.then_some(it),
         _ => None,
     });
     Previewed::new(requests)

@@ -66,7 +66,7 @@ impl Log for Told {
         let inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let watched = inside.as_ref().and_then(|it| it.gathering.as_ref());
         if let Some(Watched::Simulated(gathering)) = watched {
-            gathering.add(request(seen));
+            gathering.add(request(seen, gathering.masks()));
         }
     }
 

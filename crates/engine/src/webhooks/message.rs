@@ -58,6 +58,8 @@ fn ask(ask: &Ask, masked: &dyn Fn(&str) -> String) -> Value {
         "upgrades": ask.upgrades,
         "justification": ask.justification.as_deref().map(masked),
         "scripts": ask.scripts,
+        "bound": ask.bound,
+        "changed": ask.changed,
         "inputs": ask.inputs,
         "stdin": ask.stdin.as_ref().map(|it| json!({
             "bytes": it.bytes,

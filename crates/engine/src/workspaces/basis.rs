@@ -148,9 +148,10 @@ impl Basis {
             let is_file = it.before.is_some();
             is_file && !matches!(it.what, What::Created | What::Touched)
         };
+        let is_all = bound_to(&self.bound) == BoundTo::Workspace;
         let is_bound = |it: &&Change| {
             let path = it.path.display();
-            self.copy.is_some() || self.bound.iter().any(|bound| bound.path == path)
+            is_all || self.bound.iter().any(|bound| bound.path == path)
         };
         let paths: Vec<String> = changes
             .entries

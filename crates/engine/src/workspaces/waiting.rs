@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use glovebox_model::{
-    ByteString, ChangeCount, Code, Error, ExecId, Mode, Result, Stage, Status, Verdict, Writes,
+    ByteString, ChangeCount, Code, Error, Exec, ExecId, Mode, Result, Stage, Status, Verdict,
+    Writes,
 };
 use glovebox_workspace::change::{self, Changes, Facts, Held, Outcome, ReadLimits, What};
 use serde::Serialize;
@@ -12,7 +13,7 @@ use serde_json::json;
 use super::Workspace;
 use super::room::Layers;
 use super::unfinished::Deed;
-use crate::effects::not_blocked;
+use crate::effects::{is_for_review, not_blocked};
 
 /// Text of differences, in all and of one file.
 const TEXTS: u64 = 1 << 20;
@@ -98,7 +99,7 @@ impl Workspace<'_> {
     /// Carries all of them into the workspace, or none.
     pub fn keep(&self, exec: &ExecId, alone: bool) -> Result<Decided> {
         self.has_ended(exec)?;
-        self.may_keep(exec, alone)?;
+        let record = self.may_keep(exec, alone)?;
         let _alone = self.occupy()?;
         let held = self.held(exec)?;
         let changes = read(&held, self.work()?)?;
@@ -106,8 +107,12 @@ impl Workspace<'_> {
         let count = count(&changes);
         self.carry_over(exec, &held, &changes)?;
         self.note_settled(exec, "changes.kept", json!({ "changes": count }))?;
-        self.project.let_go(exec)?;
-        self.project.forget_sealed(exec)?;
+        // With a rerun its simulation is done, too.
+        let simulated = record.and_then(|it| it.preview).map(|it| it.exec_id);
+        for done in simulated.iter().filter(|it| *it != exec).chain([exec]) {
+            self.project.let_go(done)?;
+            self.project.forget_sealed(done)?;
+        }
         Ok(Decided {
             exec_id: exec.clone(),
             count,
@@ -146,17 +151,20 @@ impl Workspace<'_> {
     }
 
     /// What gates judge is kept only once they have, and only if they agree; what was to be thrown
-    /// away never is.
-    fn may_keep(&self, exec: &ExecId, alone: bool) -> Result<()> {
+    /// away never is. People may keep what a rerun wrote otherwise than its simulation.
+    fn may_keep(&self, exec: &ExecId, alone: bool) -> Result<Option<Exec>> {
         let record = match self.engine.store()?.get(&self.space, exec) {
             Ok(record) => record,
             // One without a record never started.
-            Err(error) if error.code == Code::NotFound => return Ok(()),
+            Err(error) if error.code == Code::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        not_blocked(&record)?;
-        let judged = record.effect_count.is_some()
-            && matches!(record.status, Status::Succeeded | Status::Failed);
+        let reviewed = !alone && is_for_review(&record);
+        if !reviewed {
+            not_blocked(&record)?;
+        }
+        let has_run = matches!(record.status, Status::Succeeded | Status::Failed);
+        let judged = record.effect_count.is_some() && (has_run || reviewed);
         if record.writes == Writes::Dropped || record.mode.is_judged() && !judged {
             let message = format!(
                 "`{exec}` ended as `{}`, and nobody judged it",
@@ -166,10 +174,10 @@ impl Workspace<'_> {
                 .hint("run it again to its end")
                 .hint(format!("drop it: `glovebox discard {exec}`")));
         }
-        match alone && record.mode == Mode::Simulate {
-            true => self.engine.may_apply_alone(&self.space, exec),
-            false => Ok(()),
+        if alone && record.mode == Mode::Simulate {
+            self.engine.may_apply_alone(&self.space, exec)?;
         }
+        Ok(Some(record))
     }
 
     /// What an exec still writes can be neither kept nor thrown away.

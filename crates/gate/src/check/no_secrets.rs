@@ -186,10 +186,11 @@ impl Scan<'_> {
         self.line(request.host.as_bytes(), &|| {
             "the host of a request".to_owned()
         })?;
-        let path = request.path.as_deref().unwrap_or_default();
-        self.line(path.as_bytes(), &|| {
-            format!("a request to `{}`", request.host)
-        })?;
+        for text in [&request.path, &request.query].into_iter().flatten() {
+            self.line(text.as_bytes(), &|| {
+                format!("a request to `{}`", request.host)
+            })?;
+        }
         // Of a body only the length is known here.
         self.count(0, request.body_bytes);
         Ok(())

@@ -31,6 +31,7 @@ pub(crate) fn facts(kind: &str, size: u64) -> FileFacts {
         size,
         mode: 0o644,
         digest: None,
+        attributes: None,
         target: None,
     }
 }
@@ -55,16 +56,11 @@ pub(crate) fn wrote(path: &str) -> Effect {
 }
 
 pub(crate) fn request(host: &str, port: u16) -> Effect {
+    let at = (host.to_owned(), port);
     effect(Deed::NetworkRequest(NetworkRequest {
-        approach: Approach::Direct,
-        spoken: Spoken::Https,
-        host: host.to_owned(),
-        port,
-        code: NetCode::Ok,
         method: Some("GET".to_owned()),
         path: Some("/".to_owned()),
-        body_bytes: 0,
-        body_digest: None,
+        ..NetworkRequest::bare(Approach::Direct, Spoken::Https, at, NetCode::Ok)
     }))
 }
 

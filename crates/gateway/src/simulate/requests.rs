@@ -29,6 +29,7 @@ use crate::denial::Denial;
 use crate::destination::read_authority;
 use crate::exchange::{BUFFER_MOST, NEEDS_ABSOLUTE, NEEDS_TARGET, inspected, named};
 use crate::forward;
+use crate::head::Head;
 use crate::record::Asked;
 
 /// On every answer: nobody should take one for the real thing.
@@ -85,6 +86,7 @@ type Answer = Response<Full<Bytes>>;
 /// What is known of a request before its body is read.
 struct Judged {
     goal: Goal,
+    head: Head,
     asked: Asked,
     denial: Option<Denial>,
     /// The names by which an answer is looked for.
@@ -187,11 +189,20 @@ impl Requests {
             Ok(rule)
         };
         let decided = decide();
+        let secrets = match &goal.destination {
+            Some(destination) => term.put_in(destination, scheme),
+            None => Vec::new(),
+        };
         let mut asked = self.asked(request, &goal, scheme);
         asked.rule = decided.as_ref().ok().cloned().flatten();
         Judged {
             hosts: self.hosts(request, &goal),
             denial: decided.err(),
+            head: Head::of(
+                request.uri(),
+                &forward::compared(request.headers()),
+                &secrets,
+            ),
             asked,
             goal,
         }
@@ -208,6 +219,7 @@ impl Requests {
                 goal.port,
                 why,
             )),
+            head: Head::of(request.uri(), &forward::compared(request.headers()), &[]),
             hosts: Vec::new(),
             goal,
         }
@@ -256,10 +268,9 @@ impl Requests {
             bytes: 0,
             told: false,
         };
-        let digest = swallow(request.into_body(), &mut begun.bytes).await;
-        if digest.is_none() {
+        let Some(digest) = swallow(request.into_body(), &mut begun.bytes).await else {
             return Err(Cut);
-        }
+        };
         let goal = &begun.judged.goal;
         let outcome = visit.play.next(&goal.host);
         let preset = match websocket || outcome.fault.is_some() {
@@ -316,6 +327,7 @@ impl Begun<'_> {
         let denial = self.judged.denial.as_ref();
         let mut seen = Seen::new(&self.judged.asked, denial);
         seen.server_name = self.requests.server_name();
+        seen.told_head(&self.judged.head);
         seen.body_bytes = self.bytes;
         seen.body_digest = digest;
         seen.answer = answer;

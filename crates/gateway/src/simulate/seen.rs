@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::weather::Injected;
 use crate::denial::Denial;
+use crate::head::{Head, Unmasked};
 use crate::record::Asked;
 
 /// One question to the DNS, one request, or one connection on which no request was read.
@@ -29,6 +30,11 @@ pub struct Seen {
     /// Of a request: the method and the path without its query.
     pub method: Option<String>,
     pub path: Option<String>,
+    pub query: Option<Unmasked>,
+    /// BLAKE3 of the query, and of the headers that a rerun is held to.
+    pub query_digest: Option<String>,
+    pub header_names: Vec<String>,
+    pub headers_digest: Option<String>,
     /// Bytes of a request's body, or of all that was sent on a connection without requests.
     pub body_bytes: u64,
     /// BLAKE3 of a body that came whole, in hexadecimal; also of an empty one.
@@ -65,6 +71,10 @@ impl Seen {
             server_name: None,
             method,
             path,
+            query: None,
+            query_digest: None,
+            header_names: Vec::new(),
+            headers_digest: None,
             body_bytes: 0,
             body_digest: None,
             answer: None,
@@ -76,18 +86,25 @@ impl Seen {
         self.code == NetCode::Ok
     }
 
-    /// As an effect tells it.
+    pub(crate) fn told_head(&mut self, head: &Head) {
+        self.query.clone_from(&head.query);
+        self.query_digest.clone_from(&head.query_digest);
+        self.header_names.clone_from(&head.header_names);
+        self.headers_digest = Some(head.headers_digest.clone());
+    }
+
+    /// As an effect tells it, but for the query, which is not masked yet.
     pub fn request(&self) -> NetworkRequest {
+        let at = (self.host.clone(), self.port);
         NetworkRequest {
-            approach: self.approach,
-            spoken: self.spoken,
-            host: self.host.clone(),
-            port: self.port,
-            code: self.code,
             method: self.method.clone(),
             path: self.path.clone(),
+            query_digest: self.query_digest.clone(),
+            header_names: self.header_names.clone(),
+            headers_digest: self.headers_digest.clone(),
             body_bytes: self.body_bytes,
             body_digest: self.body_digest.clone(),
+            ..NetworkRequest::bare(self.approach, self.spoken, at, self.code)
         }
     }
 }

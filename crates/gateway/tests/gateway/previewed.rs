@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use glovebox_gateway::{Inspect, Policy, Previewed, PreviewedRequest};
-use glovebox_model::{Approach, NetCode};
+use glovebox_gateway::{Brokered, Inspect, Policy, Previewed, Seen};
+use glovebox_model::{Approach, NetCode, NetworkRequest, Spoken};
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::RecordType;
 use http_body_util::{BodyExt, Full};
@@ -55,28 +55,34 @@ fn taken(noted: &Noted) -> Vec<String> {
     std::mem::take(&mut noted.lock().unwrap())
 }
 
-fn connection(host: &str, port: u16) -> PreviewedRequest {
-    PreviewedRequest {
-        host: host.to_owned(),
-        port,
-        method: None,
-        path: None,
-        body_bytes: 0,
-        body_digest: None,
-    }
+fn connection(host: &str, port: u16) -> NetworkRequest {
+    let at = (host.to_owned(), port);
+    NetworkRequest::bare(Approach::Direct, Spoken::Tcp, at, NetCode::Ok)
 }
 
-fn request(host: &str, port: u16, method: &str, path: &str) -> PreviewedRequest {
-    PreviewedRequest {
+fn digest(bytes: &[u8]) -> Option<String> {
+    Some(blake3::hash(bytes).to_hex().to_string())
+}
+
+/// Without a body, and without headers beside those that are said elsewhere.
+fn request(host: &str, port: u16, method: &str, path: &str) -> NetworkRequest {
+    NetworkRequest {
+        spoken: match port {
+            443 => Spoken::Https,
+            _ => Spoken::Http,
+        },
         method: Some(method.to_owned()),
         path: Some(path.to_owned()),
+        headers_digest: digest(b""),
+        body_digest: digest(b""),
         ..connection(host, port)
     }
 }
 
-fn shown(requests: impl IntoIterator<Item = PreviewedRequest>) -> Policy {
+fn shown(requests: impl IntoIterator<Item = NetworkRequest>) -> Policy {
+    let requests: Vec<NetworkRequest> = requests.into_iter().collect();
     let mut policy = policy(&["a.test:80", "*.test:443", "raw.test:7000", "b.test:80"]);
-    policy.previewed = Some(Previewed::new(requests));
+    policy.previewed = Some(Previewed::new(&requests));
     policy
 }
 
@@ -95,7 +101,10 @@ async fn requests_pass_as_often_as_they_were_shown_and_then_nothing_does() {
     let (server, noted) = noting().await;
     ground.world.host("a.test", 80, server);
     ground.gateway.admit(shown([
-        request("A.test.", 80, "GET", "/x"),
+        NetworkRequest {
+            query_digest: digest(b"q=1"),
+            ..request("A.test.", 80, "GET", "/x")
+        },
         request("a.test", 80, "GET", "/x"),
         request("a.test", 80, "GET", "/y"),
     ]));
@@ -455,51 +464,191 @@ async fn what_policy_refuses_anyway_is_no_stray() {
     assert!(answer.unwrap().ends_with("real"));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_body_is_compared_before_it_leaves_if_it_can_be() {
-    let (small, large) = ("a".repeat(100), "b".repeat(1024 * 1024 + 1));
-    let with = |path: &str, body: &str| PreviewedRequest {
-        body_bytes: body.len() as u64,
-        body_digest: Some(blake3::hash(body.as_bytes()).to_hex().to_string()),
-        ..request("a.test", 80, "PUT", path)
+/// What a program that says `text` to `a.test` is told, when what says `first` was simulated. Nothing
+/// must be dialled if it is not let through.
+async fn after(first: &str, text: &str) -> Result<Vec<String>, String> {
+    let stage = Stage::empty();
+    let ground = &stage.ground;
+    let (server, noted) = noting().await;
+    ground.world.host("a.test", 80, server);
+    let all = policy(&["a.test:80"]);
+    ground.gateway.admit(simulated(all.clone(), json!({})));
+    let _ = tell(ground.dial("a.test", 80).await, first).await;
+    ground.seen(|it| it.method.is_some()).await;
+    let effects: Vec<_> = ground.all_seen().iter().map(Seen::request).collect();
+    let mut real = all;
+    real.previewed = Some(Previewed::new(&effects));
+    ground.gateway.admit(real);
+    let answer = tell(ground.dial("a.test", 80).await, text).await;
+    let Some(stray) = ground.gateway.strayed() else {
+        let answer = answer.unwrap();
+        assert!(answer.contains(" 200 OK"), "{answer}");
+        return Ok(taken(&noted));
     };
-    let open = async |shown_ones: Vec<PreviewedRequest>| {
-        let ground = Ground::closed(None, &[]);
-        let (server, noted) = noting().await;
-        ground.world.host("a.test", 80, server);
-        ground.gateway.admit(shown(shown_ones));
-        (ground, noted)
-    };
-    // The same, in whatever order, whole and in pieces.
-    let (ground, noted) = open(vec![with("/x", &small), with("/x", "other")]).await;
-    assert!(put(&ground, "/x", "other").await.unwrap().ends_with("real"));
-    let chunked = format!(
-        "PUT /x HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n32\r\n{}\r\n32\r\n{}\r\n0\r\n\r\n",
-        &small[..50],
-        &small[50..]
-    );
-    let answer = tell(ground.dial("a.test", 80).await, &chunked).await;
-    assert!(answer.unwrap().ends_with("real"));
-    assert_eq!(taken(&noted), ["PUT /x 5", "PUT /x 100"]);
-    // Another one does not leave.
-    let (ground, noted) = open(vec![with("/x", &small)]).await;
-    let answer = put(&ground, "/x", &small.replace('a', "c")).await.unwrap();
-    assert!(answer.contains("NOT_PREVIEWED"), "{answer}");
-    assert_eq!((ground.dials(), taken(&noted).len()), (0, 0));
-    // Without a digest any body will do.
-    let (ground, noted) = open(vec![request("a.test", 80, "PUT", "/x")]).await;
-    assert!(put(&ground, "/x", "any").await.unwrap().ends_with("real"));
-    assert_eq!(taken(&noted), ["PUT /x 3"]);
-    // One that is too large to be kept back is not compared, but was not shown as a small one.
-    let (ground, noted) = open(vec![with("/x", &large)]).await;
-    let answer = put(&ground, "/x", &large.replace('b', "c")).await.unwrap();
-    assert!(answer.ends_with("real"), "{answer}");
-    assert_eq!(taken(&noted), [format!("PUT /x {}", large.len())]);
-    let (ground, noted) = open(vec![with("/x", &small)]).await;
-    let answer = put(&ground, "/x", &large).await;
+    assert_eq!((ground.dials(), taken(&noted).len()), (0, 0), "{text}");
     assert!(answer.is_none_or(|it| it.contains("NOT_PREVIEWED")));
-    assert_eq!((ground.dials(), taken(&noted).len()), (0, 0));
-    assert!(ground.gateway.strayed().is_some());
+    Err(stray.to_string())
+}
+
+fn said(first: &str, headers: &str, body: &str) -> String {
+    format!("{first} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n{headers}\r\n{body}")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_is_compared_whole_before_any_of_it_leaves() {
+    let large = "b".repeat(1024 * 1024 + 1);
+    let sized = |body: &str| format!("Content-Length: {}\r\n", body.len());
+    let put = |more: &str, body: &str| said("PUT /x", &(sized(body) + more), body);
+    let pieces = |end: &str| {
+        let body = format!("2\r\nte\r\n1\r\na\r\n0\r\n{end}\r\n");
+        said(
+            "PUT /x",
+            "Transfer-Encoding: chunked\r\nTrailer: X-T\r\n",
+            &body,
+        )
+    };
+    let plain = || said("GET /x", "", "");
+    for (first, text, passes) in [
+        // The same, however it is written and framed.
+        (plain(), plain(), Ok("GET /x 0")),
+        (put("", "tea"), pieces(""), Ok("PUT /x 3")),
+        (pieces(""), put("", "tea"), Ok("PUT /x 3")),
+        (
+            put("", "tea"),
+            put("Expect: 100-continue\r\n", "tea"),
+            Err("other headers"),
+        ),
+        (
+            put("Expect: 100-continue\r\n", "tea"),
+            put("EXPECT: 100-continue\r\n", "tea"),
+            Ok("PUT /x 3"),
+        ),
+        (
+            said("GET /x?a=1", "X-A: 1\r\nX-B: 2\r\nDate: x\r\n", ""),
+            said(
+                "GET /x?a=1",
+                "x-b: 2\r\nTraceparent: leak\r\nX-a: 1\r\n",
+                "",
+            ),
+            Ok("GET /x?a=1 0"),
+        ),
+        (
+            plain(),
+            "GET /x HTTP/1.0\r\nHost: a.test\r\n\r\n".to_owned(),
+            Ok("GET /x 0"),
+        ),
+        (
+            said("HEAD /x", "", ""),
+            said("HEAD /x", "", ""),
+            Ok("HEAD /x 0"),
+        ),
+        (
+            said("GET /x", &sized("tea"), "tea"),
+            said("GET /x", &sized("tea"), "tea"),
+            Ok("GET /x 3"),
+        ),
+        // Anything else does not leave.
+        (plain(), said("GET /x?leak=1", "", ""), Err("another query")),
+        (said("GET /x?a", "", ""), plain(), Err("another query")),
+        (plain(), said("GET /x?", "", ""), Err("another query")),
+        (plain(), said("GET /y", "", ""), Err("GET a.test:80/y")),
+        (plain(), said("HEAD /x", "", ""), Err("HEAD a.test:80/x")),
+        (
+            plain(),
+            said("GET /x", "X-Leak: 1\r\n", ""),
+            Err("other headers"),
+        ),
+        (
+            said("GET /x", "Cookie: a\r\n", ""),
+            said("GET /x", "Cookie: b\r\n", ""),
+            Err("other headers"),
+        ),
+        (
+            said("GET /x", "X-A: 1\r\nX-A: 2\r\n", ""),
+            said("GET /x", "X-A: 2\r\nX-A: 1\r\n", ""),
+            Err("other headers"),
+        ),
+        (
+            plain(),
+            said("GET /x", &sized("tea"), "tea"),
+            Err("another body"),
+        ),
+        (put("", "tea"), put("", "gin"), Err("another body")),
+        (put("", "gin"), pieces(""), Err("another body")),
+        (put("", "tea"), put("", &large), Err("too large")),
+        (put("", &large), put("", &large), Err("too large")),
+        (put("", "tea"), pieces("X-T: leak\r\n"), Err("trailers")),
+        (
+            pieces("X-T: a\r\n"),
+            pieces("X-T: a\r\n"),
+            Err("PUT a.test:80/x"),
+        ),
+    ] {
+        let shown: String = text.chars().take(160).collect();
+        match (after(&first, &text).await, passes) {
+            (Ok(noted), Ok(expected)) => assert_eq!(noted, [expected], "{shown}"),
+            (Err(stray), Err(why)) => assert!(stray.contains(why), "{stray}: {shown}"),
+            (ended, _) => panic!("{ended:?}: {shown}"),
+        }
+    }
+}
+
+/// The second of two requests that come at once is one of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_behind_another_is_compared_too() {
+    let stage = Stage::empty();
+    let ground = &stage.ground;
+    let (server, noted) = noting().await;
+    ground.world.host("a.test", 80, server);
+    ground.gateway.admit(shown([
+        request("a.test", 80, "GET", "/x"),
+        request("a.test", 80, "GET", "/x"),
+    ]));
+    let first = "GET /x HTTP/1.1\r\nHost: a.test\r\n\r\n";
+    let both = format!("{first}{}", said("GET /x?leak=1", "", ""));
+    let answer = tell(ground.dial("a.test", 80).await, &both).await.unwrap();
+    assert!(answer.contains("NOT_PREVIEWED"), "{answer}");
+    assert_eq!(taken(&noted), ["GET /x 0"]);
+}
+
+/// A placeholder is another one in each run, and stands for the same secret.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_that_is_put_in_is_the_same_in_each_run() {
+    let stage = Stage::empty();
+    let ground = &stage.ground;
+    let host = stage.trusted.https(&["api.test"]).await;
+    ground.world.host("api.test", 443, host);
+    let with = |placeholder: &str| {
+        let mut policy = policy(&["api.test:443"]);
+        policy.secrets = vec![Brokered {
+            name: "token".parse().unwrap(),
+            placeholder: placeholder.to_owned(),
+            value: zeroize::Zeroizing::new(b"the real value".to_vec()),
+            hosts: ["api.test:443".parse().unwrap()].into(),
+        }];
+        policy
+    };
+    let ask = async |key: &str| {
+        let text = get("api.test", "/x");
+        let text = text.replace(
+            "\r\n\r\n",
+            &format!("\r\nAuthorization: Bearer {key}\r\n\r\n"),
+        );
+        let stream = ground.dial("api.test", 443).await;
+        stage.ask(stream, "api.test", &text).await.unwrap()
+    };
+    ground.gateway.admit(simulated(with("FIRST"), json!({})));
+    ask("FIRST").await;
+    ground.seen(|it| it.method.is_some()).await;
+    let effects: Vec<_> = ground.all_seen().iter().map(Seen::request).collect();
+    for (key, passes) in [("SECOND", true), ("FIRST", false)] {
+        let mut real = with("SECOND");
+        real.previewed = Some(Previewed::new(&effects));
+        ground.gateway.admit(real);
+        let answer = ask(key).await;
+        assert_eq!(answer.contains("HTTP/1.1 200"), passes, "{answer}");
+        assert_eq!(ground.gateway.strayed().is_none(), passes);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -533,9 +682,9 @@ async fn what_a_simulation_saw_can_be_done_for_real_once() {
         .await;
     assert_eq!((ground.dials(), taken(&noted).len()), (0, 0));
     let seen = ground.all_seen();
-    let effects: Vec<_> = seen.iter().map(|it| it.request()).collect();
+    let effects: Vec<_> = seen.iter().map(Seen::request).collect();
     let mut real = policy(&all);
-    real.previewed = Some(Previewed::new(effects.iter().map(PreviewedRequest::from)));
+    real.previewed = Some(Previewed::new(&effects));
     ground.gateway.admit(real);
     let answers = program().await;
     assert!(answers[0].ends_with("real"), "{answers:?}");

@@ -5,6 +5,8 @@ mod compare;
 mod reason;
 mod upgrade;
 
+use std::fmt::Write as _;
+
 use glovebox_model::{
     ApprovalMode, BackendName, Correlation, NetworkMode, Permit, Program, Reason, ReasonKind,
     Ruling, Tier, WorkspaceRef,
@@ -338,7 +340,10 @@ impl Case<'_> {
                 reasons.push(reason);
             }
         } else if !self.is_read() {
-            let text = "mode `manual` asks for everything but reads".to_owned();
+            let mut text = "mode `manual` asks for everything but reads".to_owned();
+            if let (Tier::Safe, Err(veil)) = (self.facts.tier, &self.facts.reads) {
+                let _ = write!(text, "; {}: `{}`", veil.why, veil.source);
+            }
             reasons.push(plain(Permit::Ask, ReasonKind::Mode, text, way));
         }
         if let (Some(uncovered), Some(last)) = (&self.verdict.uncovered, reasons.last_mut())
@@ -349,9 +354,11 @@ impl Case<'_> {
         reasons
     }
 
-    /// Nothing was found or declared, and nothing is reached.
+    /// Nothing was found or declared, nothing is reached, and it is certain that nothing is changed.
     fn is_read(&self) -> bool {
-        self.facts.tier == Tier::Safe && self.facts.network <= NetworkMode::Retrieval
+        self.facts.tier == Tier::Safe
+            && self.facts.network <= NetworkMode::Retrieval
+            && self.facts.reads.is_ok()
     }
 
     /// An allow rule or a grant that answers what the mode would have asked.

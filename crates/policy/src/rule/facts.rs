@@ -4,7 +4,7 @@ use glovebox_model::{
     BackendName, ByteString, Correlation, Lifetime, NetworkMode, Placement, Program, RiskSignal,
     SpaceId, Tier, WorkspaceRef,
 };
-use glovebox_risk::{Command, Reading, Unclear, Word};
+use glovebox_risk::{Command, Reading, Step, Unclear, Word};
 
 use super::command::program;
 use super::host::HostPattern;
@@ -56,23 +56,30 @@ impl Segment {
 /// Why no allow rule can cover the program by its commands or paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Veil {
-    pub(crate) why: &'static str,
+    pub(crate) why: String,
     pub(crate) source: String,
 }
 
 impl Veil {
-    fn of_workspace(segment: &Segment) -> Self {
+    fn new(why: &str, source: &str) -> Self {
         Self {
-            why: "it runs what a file of the workspace says that it does not name",
-            source: segment.source.clone(),
+            why: why.to_owned(),
+            source: source.to_owned(),
         }
     }
 
+    fn of_workspace(segment: &Segment) -> Self {
+        Self::new(
+            "it runs what a file of the workspace says that it does not name",
+            &segment.source,
+        )
+    }
+
     fn of_script(segment: &Segment) -> Self {
-        Self {
-            why: "it runs a script that was not read, or that it may change first",
-            source: segment.source.clone(),
-        }
+        Self::new(
+            "it runs a script that was not read, or that it may change first",
+            &segment.source,
+        )
     }
 }
 
@@ -87,6 +94,11 @@ pub(crate) struct Facts {
     pub(crate) backend: Option<BackendName>,
     pub(crate) network: NetworkMode,
     pub(crate) segments: Vec<Segment>,
+    /// Those that run for certain, with no shell and no plain wrapper around them: all that rules which
+    /// allow look at. Empty behind a veil.
+    pub(crate) told: Vec<Segment>,
+    /// It changes nothing, for certain; why that cannot be said, otherwise.
+    pub(crate) reads: Result<(), Veil>,
     /// Those of the scripts that it runs: only for rules that deny or ask.
     pub(crate) inner: Vec<Segment>,
     pub(crate) veil: Option<Veil>,
@@ -130,6 +142,7 @@ impl Facts {
             .iter()
             .map(|it| segment(it, &cwd))
             .collect();
+        let (told, doubt) = told(&call.program, &cwd);
         let env: Vec<_> = assessed.env().iter().map(|it| it.key.to_string()).collect();
         let changed = assessed.changed_names();
         let mut mentions = Mentions::of(&reading.commands, &segments, &cwd);
@@ -151,10 +164,8 @@ impl Facts {
             .flat_map(|it| &it.files)
         {
             if !mentions.name(files, &segments, &cwd) || files.others {
-                unnamed_files.get_or_insert_with(|| Veil {
-                    why: "its code opens files by names that are not written in it",
-                    source: files.source.clone(),
-                });
+                let why = "its code opens files by names that are not written in it";
+                unnamed_files.get_or_insert_with(|| Veil::new(why, &files.source));
             }
         }
         let hidden = hidden(reading, &changed)
@@ -179,10 +190,12 @@ impl Facts {
             signals: assessed.risk().signals.clone(),
             backend: profile.backend.or(beside.backend),
             network: profile.network,
-            veil: veil(reading, &segments, &changed),
+            veil: veil(reading, &segments, &changed).or(doubt),
             hidden,
             unnamed_files,
             segments,
+            told,
+            reads: reads(&call.program, &assessed.uncertain_names()),
             inner,
             paths: mentions.paths.into_iter().collect(),
             perhaps: mentions.perhaps.into_iter().collect(),
@@ -200,7 +213,9 @@ impl Facts {
     /// Of a script alone, for the examples of a rule.
     pub(crate) fn of_script(script: &str) -> Self {
         let script = ByteString::try_from(script).unwrap_or_default();
-        let reading = glovebox_risk::read(&Program::Shell { script });
+        let program = Program::Shell { script };
+        let reading = glovebox_risk::read(&program);
+        let (told, doubt) = told(&program, WORK);
         let segments: Vec<_> = reading
             .commands
             .iter()
@@ -208,7 +223,8 @@ impl Facts {
             .collect();
         Self {
             language: "shell",
-            veil: veil(&reading, &segments, &[]),
+            veil: veil(&reading, &segments, &[]).or(doubt),
+            told,
             hidden: hidden(&reading, &[]).or_else(|| unnamed(&segments).map(Veil::of_workspace)),
             segments,
             ..Self::of_action(&Correlation::of_space(SpaceId::local()), "", &[])
@@ -252,6 +268,8 @@ impl Facts {
             backend: None,
             network: NetworkMode::None,
             segments: Vec::new(),
+            told: Vec::new(),
+            reads: Ok(()),
             inner: Vec::new(),
             veil: None,
             hidden: None,
@@ -306,21 +324,48 @@ fn segment(command: &Command, cwd: &str) -> Segment {
     }
 }
 
+fn told(program: &Program, cwd: &str) -> (Vec<Segment>, Option<Veil>) {
+    match glovebox_risk::steps(program) {
+        Ok(steps) => (steps.iter().map(|it| of_step(it, cwd)).collect(), None),
+        Err(doubt) => (Vec::new(), Some(Veil::new(&doubt.why, &doubt.source))),
+    }
+}
+
+fn of_step(step: &Step, cwd: &str) -> Segment {
+    let mut words = step.words.iter();
+    let known = |it: &String| match it.len() <= WORD_BYTES_MAX {
+        true => Value::Known(it.clone()),
+        false => Value::Unknown,
+    };
+    let first = words.next().map(|it| Value::Known(program(it, cwd)));
+    Segment {
+        program: first.unwrap_or(Value::Unknown),
+        args: words.map(known).collect(),
+        through: step.through.clone(),
+        touches_files: false,
+        source: step.source.clone(),
+        at: (1, 1),
+    }
+}
+
+fn reads(program: &Program, uncertain: &[String]) -> Result<(), Veil> {
+    if let Some(name) = uncertain.first() {
+        return Err(Veil::new(
+            "a variable of the call may change what is run",
+            name,
+        ));
+    }
+    let reads = glovebox_risk::only_reads(program);
+    reads.map_err(|it| Veil::new(&it.why, &it.source))
+}
+
 const CHANGED: &str = "a variable of the call changes what a name means";
 
 fn veil(reading: &Reading, segments: &[Segment], changed: &[String]) -> Option<Veil> {
     if let Some(blind) = reading.blind.first() {
-        return Some(Veil {
-            why: said(blind.why),
-            source: blind.source.clone(),
-        });
+        return Some(Veil::new(said(blind.why), &blind.source));
     }
-    let veiled = |why, source: &str| {
-        Some(Veil {
-            why,
-            source: source.to_owned(),
-        })
-    };
+    let veiled = |why, source: &str| Some(Veil::new(why, source));
     // A call's own variables change what a name means as well as a script's.
     if let Some(key) = changed.first() {
         return veiled(CHANGED, key);
@@ -342,15 +387,9 @@ fn veil(reading: &Reading, segments: &[Segment], changed: &[String]) -> Option<V
 
 fn hidden(reading: &Reading, changed: &[String]) -> Option<Veil> {
     if let Some(blind) = reading.blind.iter().find(|it| it.hides) {
-        return Some(Veil {
-            why: said(blind.why),
-            source: blind.source.clone(),
-        });
+        return Some(Veil::new(said(blind.why), &blind.source));
     }
-    changed.first().map(|key| Veil {
-        why: CHANGED,
-        source: key.clone(),
-    })
+    changed.first().map(|key| Veil::new(CHANGED, key))
 }
 
 fn said(why: Unclear) -> &'static str {
@@ -363,6 +402,7 @@ fn said(why: Unclear) -> &'static str {
         Unclear::Definition => "it gives names a new meaning",
         Unclear::Environment => "it changes a variable that changes what a name means",
         Unclear::TooLarge => "it is too large to be read",
+        Unclear::Dialect => "shells read it differently",
         // A later kind of blindness is blindness.
         #[allow(unreachable_patterns)]
         _ => "a part of it cannot be told in advance",

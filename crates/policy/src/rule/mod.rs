@@ -88,9 +88,11 @@ impl Matchers {
             let matched = match guards {
                 true => facts.segments.iter().any(one),
                 false => {
+                    let plain = facts.segments.iter().all(Segment::is_plainly_run);
                     facts.veil.is_none()
-                        && !facts.segments.is_empty()
-                        && facts.segments.iter().all(one)
+                        && plain
+                        && !facts.told.is_empty()
+                        && facts.told.iter().all(one)
                 }
             };
             ("command", matched)

@@ -170,8 +170,13 @@ fn cover<'r>(verdict: &mut Verdict<'r>, allows: Vec<Hit<'r>>, facts: &Facts) {
         verdict.uncovered = Some(format!("{}: `{}`", veil.why, veil.source));
         return;
     }
+    // A wrapper may do more than run what is behind it; one that is allowed has not lent that to others.
+    if let Some(segment) = facts.segments.iter().find(|it| !it.is_plainly_run()) {
+        verdict.uncovered = Some(format!("no allow rule covers `{}`", segment.source));
+        return;
+    }
     let mut used: Vec<Hit<'r>> = Vec::new();
-    for segment in &facts.segments {
+    for segment in &facts.told {
         let covers = |hit: &&Hit<'r>| {
             hit.rule
                 .matchers

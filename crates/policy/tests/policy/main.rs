@@ -3,6 +3,7 @@
 #![allow(clippy::result_large_err, clippy::unwrap_used)]
 
 mod cases;
+mod certain;
 mod choice;
 mod config;
 mod containers;

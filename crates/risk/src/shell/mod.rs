@@ -1,4 +1,4 @@
-//! Reads shell scripts as bash does. Written for this: the readers that exist take the bodies of two
+//! Reads shell scripts as bash does, and says where another shell would read something else. Written for this: the readers that exist take the bodies of two
 //! here-documents for commands, or end the process on a script that nests deeply. What it does
 //! not know is an error, which makes the script blind; it never guesses.
 
@@ -54,6 +54,8 @@ pub(crate) struct Place {
     /// A wrapper changed the directory or the root.
     pub(crate) moved: bool,
     pub(crate) feed: Feed,
+    /// It is bash that reads it, not whatever `sh` is.
+    pub(crate) bash: bool,
 }
 
 impl Place {
@@ -65,6 +67,7 @@ impl Place {
             through: Vec::new(),
             moved: false,
             feed: Feed::Inherited,
+            bash: false,
         }
     }
 }
@@ -221,6 +224,13 @@ impl Reader<'_, '_> {
         });
         let source = source.unwrap_or_default().to_owned();
         self.outline.blind(why, &source, at, self.place.origin);
+    }
+
+    /// What was read from there on is something else to other shells.
+    fn dialect(&mut self, from: usize) {
+        if !self.place.bash {
+            self.blind(Unclear::Dialect, from, self.at);
+        }
     }
 
     /// One level deeper, with what belongs to this level put away.

@@ -1,6 +1,7 @@
 //! Redirections and here-documents.
 
 use crate::command::{Direction, Redirect, Unclear, Word};
+use crate::environment::changes_meaning;
 
 use super::word::{Build, is_name};
 use super::{Outcome, Reader, Stop};
@@ -55,6 +56,15 @@ impl Reader<'_, '_> {
         let found = OPERATORS.iter().find(|it| self.starts(it)).copied();
         let found = found.filter(|it| !it.is_empty()).ok_or(Stop::Syntax)?;
         self.at += found.len();
+        let variable = self.slice(begins, at).strip_prefix('{');
+        let variable = variable.and_then(|it| it.strip_suffix('}'));
+        let (sets, changes) = (variable.is_some(), variable.is_some_and(changes_meaning));
+        if changes {
+            self.blind(Unclear::Environment, begins, self.at);
+        }
+        if sets || found.starts_with('&') {
+            self.dialect(begins);
+        }
         self.blanks();
         if matches!(found, "<<" | "<<-") {
             self.heredoc(found == "<<-")?;

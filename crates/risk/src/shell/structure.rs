@@ -180,9 +180,11 @@ impl Reader<'_, '_> {
             if self.ahead(1) == Some(b'(')
                 && let Some(ends) = self.arithmetic_end(self.at + 2)
             {
+                let begins = self.at;
                 self.at += 2;
                 self.nested(|it| it.arithmetic(ends))?;
                 self.expect("))")?;
+                self.dialect(begins);
                 return Ok(true);
             }
             self.at += 1;
@@ -339,6 +341,12 @@ impl Reader<'_, '_> {
         if evaluates {
             self.blind(Unclear::Evaluation, begins, self.at);
         }
+        let inner = self.slice(begins, self.at);
+        if inner.contains('#') {
+            self.blind(Unclear::Syntax, begins, self.at);
+        } else if inner.contains(['|', '&', ';', '<', '>', '(', ')', '\n']) {
+            self.dialect(begins);
+        }
         Ok(())
     }
 
@@ -352,9 +360,11 @@ impl Reader<'_, '_> {
         }
     }
 
+    /// Its name becomes a variable, and to other shells the word is a program.
     fn coprocess(&mut self) -> Outcome<()> {
         self.blanks();
         let begins = self.at;
+        self.dialect(begins);
         let mut end = self.at;
         while self.bytes.get(end).copied().is_some_and(is_name) {
             end += 1;
@@ -368,6 +378,8 @@ impl Reader<'_, '_> {
                 .any(|it| self.reserved(it));
             if !named && self.peek() != Some(b'(') {
                 self.at = begins;
+            } else if changes_meaning(self.slice(begins, end)) {
+                self.blind(Unclear::Environment, begins, end);
             }
         }
         self.nested(Self::command)
@@ -473,6 +485,8 @@ impl Reader<'_, '_> {
         if self.bytes.get(at) != Some(&b'=') {
             return Ok(false);
         }
+        // To other shells this is the name of a program.
+        let is_of_bash = at > name_ends;
         if let Some((from, to)) = subscript {
             self.at = from;
             self.nested(|it| it.arithmetic(to))?;
@@ -482,6 +496,9 @@ impl Reader<'_, '_> {
             self.array()?;
         } else {
             self.word()?;
+        }
+        if is_of_bash {
+            self.dialect(begins);
         }
         if changes_meaning(self.slice(begins, name_ends)) {
             self.blind(Unclear::Environment, begins, self.at);

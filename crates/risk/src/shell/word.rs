@@ -179,7 +179,9 @@ impl Reader<'_, '_> {
         match self.peek() {
             Some(b'\'') if !quoted => {
                 self.at += 1;
-                return self.ansi(build);
+                self.ansi(build)?;
+                self.dialect(begins);
+                return Ok(());
             }
             Some(b'"') if !quoted => {
                 self.at += 1;
@@ -206,6 +208,7 @@ impl Reader<'_, '_> {
                 let ends = self.at + ends;
                 self.nested(|it| it.arithmetic(ends))?;
                 self.expect("]")?;
+                self.dialect(begins);
             }
             Some(b'{') => {
                 build.unknown = true;
@@ -318,14 +321,7 @@ impl Reader<'_, '_> {
             }
         }
         let rest = self.slice(operator, self.at);
-        let names = |it: &str| it.contains(|it: char| it.is_alphabetic() || it == '$' || it == '_');
-        let evaluates = rest.contains("@P")
-            || rest
-                .strip_prefix('[')
-                .is_some_and(|it| names(it.split(']').next().unwrap_or(it)))
-            || rest
-                .strip_prefix(':')
-                .is_some_and(|it| !it.starts_with(['-', '=', '?', '+']) && names(it));
+        let evaluates = self.bytes.get(begins) == Some(&b'!') || !is_plain_operator(rest);
         // `${IFS:=x}` and `${PATH=x}` assign.
         let assigned = self.slice(begins, operator);
         let changes = crate::environment::changes_meaning(assigned)
@@ -422,9 +418,10 @@ impl Reader<'_, '_> {
             'x' => return self.number(16, 2, 0, build),
             'u' => return self.number(16, 4, 0, build),
             'U' => return self.number(16, 8, 0, build),
+            // What it makes of the next character is only known later; where the text ends is not
+            // changed by that.
             'c' => {
                 build.unknown = true;
-                self.char();
                 return;
             }
             '0'..='7' => return self.number(8, 2, escaped.to_digit(8).unwrap_or(0), build),
@@ -452,6 +449,42 @@ impl Reader<'_, '_> {
             Some(found) if value != 0 && !raw_byte => build.value.push(found),
             _ => build.unknown = true,
         }
+    }
+}
+
+/// What stands behind a name in `${…}` and evaluates no other name: the operators that are known.
+fn is_plain_operator(rest: &str) -> bool {
+    // `${#}`, `${@}`, `${#name}`: the parameter itself is not a name.
+    let rest = match rest.strip_prefix(['#', '@', '*', '?', '$', '-']) {
+        Some(more) if more.is_empty() || rest.starts_with(['@', '*']) => more,
+        Some(more) if more.bytes().all(is_name) => return true,
+        _ => rest,
+    };
+    let rest = match rest.strip_prefix('[').and_then(|it| it.split_once(']')) {
+        Some((inner, more)) => {
+            let plain = matches!(inner, "@" | "*") || inner.bytes().all(|it| it.is_ascii_digit());
+            if inner.is_empty() || !plain {
+                return false;
+            }
+            more
+        }
+        None => rest,
+    };
+    let Some(operator) = rest.chars().next() else {
+        return true;
+    };
+    match operator {
+        '-' | '=' | '?' | '+' | '#' | '%' | '/' | '^' | ',' => true,
+        ':' => {
+            let numbers = |it: char| it.is_ascii_digit() || matches!(it, ' ' | ':' | '-');
+            let more = rest.get(1..).unwrap_or_default();
+            more.starts_with(['-', '=', '?', '+']) || more.chars().all(numbers)
+        }
+        '@' => matches!(
+            rest,
+            "@Q" | "@E" | "@U" | "@u" | "@L" | "@A" | "@K" | "@a" | "@k"
+        ),
+        _ => false,
     }
 }
 

@@ -102,6 +102,11 @@ const UNTOLD: [&str; 44] = [
     "wait",
 ];
 
+/// Whether a wrapper or a shell only runs what is behind it, where its options are plain.
+pub fn is_transparent(name: &str) -> bool {
+    SHELLS.contains(&name) || wrapper::is_one(name)
+}
+
 /// The commands of a program, if all of them can be told for certain.
 pub fn steps(program: &Program) -> Result<Vec<Step>, Doubt> {
     let argv = program.argv();

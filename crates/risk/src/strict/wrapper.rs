@@ -52,6 +52,10 @@ const TRANSPARENT: [Wrapper; 11] = [
     },
 ];
 
+pub(super) fn is_one(name: &str) -> bool {
+    TRANSPARENT.iter().any(|it| it.name == name)
+}
+
 /// Where the command begins behind a transparent wrapper; the option that is not plain; `None` for
 /// what is no such wrapper, or runs nothing.
 pub(super) fn behind<'w>(name: &str, words: &'w [String]) -> Option<Result<usize, &'w str>> {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod against_bash;
+mod against_shells;
 mod invariants;
 mod reading;
 mod signals_code;

@@ -122,9 +122,10 @@ pub(super) struct Patience {
 
 /// Do a simulation for real
 ///
-/// Runs it again, held to what it showed: policy decides and people are asked as for any exec, and
-/// the first request that the simulation did not show is not let out. What it writes is kept if it
-/// succeeds and the gates agree. The answer is the new exec.
+/// Runs it again, held to what it showed: policy decides and people are asked as for any exec, a
+/// script that has changed is a 409, and the first request that the simulation did not show, with its
+/// query, headers and body, is not let out. What it writes is kept if it succeeds, is what was shown
+/// and the gates agree; `held` otherwise. The answer is the new exec.
 #[utoipa::path(
     post, path = "/v1/execs/{id}/rerun", operation_id = "rerun_exec", tag = "execs",
     params(("id" = String, Path, description = "The exec's id, or its client id."), Patience),

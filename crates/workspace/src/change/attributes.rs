@@ -31,6 +31,21 @@ pub(super) struct Attributes {
     pub(super) whiteout: bool,
 }
 
+impl Attributes {
+    /// BLAKE3 of what is carried over; none when that is nothing.
+    pub(super) fn digest(&self) -> Option<String> {
+        if self.own.is_empty() {
+            return None;
+        }
+        let mut hasher = blake3::Hasher::new();
+        for part in self.own.iter().flat_map(|(name, value)| [name, value]) {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        Some(hasher.finalize().to_hex().to_string())
+    }
+}
+
 /// Of an open file or directory.
 pub(super) fn read(file: impl AsFd) -> Result<Attributes> {
     let mut found = Attributes::default();

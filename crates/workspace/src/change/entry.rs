@@ -28,6 +28,9 @@ pub struct Facts {
     /// BLAKE3 of a file's bytes; none when there were more than may be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// BLAKE3 of the attributes that are carried over; none when there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attributes: Option<String>,
     /// The text of a link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<ByteString>,

@@ -156,7 +156,10 @@ impl Reader<'_> {
     fn directory(&mut self, entry: &WalkEntry<'_>, below: Option<Stat>) -> FsResult<()> {
         let opened = open(entry, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let marks = self.attributes(&opened, entry.path)?;
-        let after = plain_facts(&entry.stat);
+        let after = Facts {
+            attributes: marks.digest(),
+            ..plain_facts(&entry.stat)
+        };
         let Some(stat) = below.filter(|stat| stat.kind == Kind::Directory) else {
             let what = appeared(below.as_ref());
             let before = self.before(entry.path, below)?;
@@ -168,7 +171,11 @@ impl Reader<'_> {
         let lower = place.open_directory()?;
         let own = attributes::read(&lower).map_err(place.fault("read the attributes of"))?;
         if own.own != marks.own || stat.mode != entry.stat.mode {
-            let before = Some((plain_facts(&stat), stat));
+            let before = Facts {
+                attributes: own.digest(),
+                ..plain_facts(&stat)
+            };
+            let before = Some((before, stat));
             self.push(entry.path, What::Touched, before, Some(after), true);
         }
         if !marks.opaque && !self.opaque.contains(split(entry.path).0) {
@@ -210,6 +217,7 @@ impl Reader<'_> {
         }
         let after = Facts {
             digest: self.digest(opened, &stat, entry.path)?,
+            attributes: marks.digest(),
             ..plain_facts(&stat)
         };
         let Some(old) = below.filter(|stat| stat.kind == Kind::File) else {
@@ -236,6 +244,7 @@ impl Reader<'_> {
         let same_bytes = digest.is_some() && digest == after.digest;
         let before = Facts {
             digest,
+            attributes: own.digest(),
             ..plain_facts(&old)
         };
         // Several names in the upper directory: the program linked it.
@@ -360,6 +369,7 @@ fn plain_facts(stat: &Stat) -> Facts {
         },
         mode: stat.mode,
         digest: None,
+        attributes: None,
         target: None,
     }
 }

@@ -156,11 +156,12 @@ impl Kind {
 }
 
 /// Every effect has all of them, so that no expression stumbles over one that is not there.
-const EFFECT: [(&str, Kind); 15] = [
+const EFFECT: [(&str, Kind); 16] = [
     ("kind", Kind::Text),
     ("would_succeed", Kind::Truth),
     ("operation", Kind::Text),
     ("path", Kind::Text),
+    ("query", Kind::Text),
     ("from", Kind::Text),
     ("size", Kind::Number),
     ("is_directory", Kind::Truth),
@@ -208,6 +209,7 @@ fn of_effect(effect: &Effect) -> Value {
             ("port", whole(it.port.into())),
             ("method", it.method.clone().unwrap_or_default().into()),
             ("path", it.path.clone().unwrap_or_default().into()),
+            ("query", it.query.clone().unwrap_or_default().into()),
             ("code", it.code.as_str().into()),
             ("body_bytes", whole(it.body_bytes)),
         ],

@@ -221,6 +221,7 @@ fn facts_and_hunks() {
         size: text.len() as u64,
         mode: 0o644,
         digest: Some(blake3::hash(text.as_bytes()).to_hex().to_string()),
+        attributes: None,
         target: None,
     };
     assert_eq!(a.before, Some(facts("one\ntwo\n")));

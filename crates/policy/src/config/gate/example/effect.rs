@@ -152,6 +152,7 @@ fn written(operation: FileOp, from: Option<ByteString>, path: ByteString) -> Dee
         size: 0,
         mode: 0o644,
         digest: None,
+        attributes: None,
         target: None,
     };
     Deed::FilesystemWrite(FileWrite {
@@ -168,17 +169,13 @@ fn written(operation: FileOp, from: Option<ByteString>, path: ByteString) -> Dee
 fn requested(document: &Document<'_>, key: &Key<'_>, node: &Node<'_>, text: &str) -> Result<Deed> {
     let wrong = || refuse(document, key, text, node.span(), "is not `host:port`");
     let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
-    Ok(Deed::NetworkRequest(NetworkRequest {
-        approach: Approach::Direct,
-        spoken: Spoken::Tcp,
-        host: host.to_owned(),
-        port: port.parse().map_err(|_| wrong())?,
-        code: NetCode::Ok,
-        method: None,
-        path: None,
-        body_bytes: 0,
-        body_digest: None,
-    }))
+    let at = (host.to_owned(), port.parse().map_err(|_| wrong())?);
+    Ok(Deed::NetworkRequest(NetworkRequest::bare(
+        Approach::Direct,
+        Spoken::Tcp,
+        at,
+        NetCode::Ok,
+    )))
 }
 
 fn spawned(document: &Document<'_>, key: &Key<'_>, node: &Node<'_>) -> Result<Deed> {
