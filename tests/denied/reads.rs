@@ -97,7 +97,8 @@ fn no_way_to_read_a_denied_path_is_left() {
             let Some(ground) = Ground::new(caller) else {
                 return;
             };
-            let said = said(&ground, &ground.imports(paths, LOOK).with(options));
+            let run = ground.imports(paths, LOOK).with(options).with(["--stdin"]);
+            let said = said(&ground, &run);
             assert!(said.contains("ready"), "{paths} {options:?}: {said}");
             assert_eq!(
                 said.contains(SECRET),
