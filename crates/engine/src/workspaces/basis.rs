@@ -101,7 +101,8 @@ impl Engine {
         let search = Search::new(denied, WORK);
         if !search.is_empty() {
             // Where names can appear that are denied, it stands on what stays as it is.
-            if copy.is_none() && (search.is_open() || search.look(work)?.moves) {
+            let seen = search.look(work)?;
+            if copy.is_none() && (search.is_open() || seen.moves) {
                 layer.map_or(Ok(()), Layered::begin)?;
                 copy = Some(ground.copy(work, &|_, _| false)?);
             }
