@@ -293,10 +293,12 @@ fn command(found: &Found, outline: &Outline, signals: &mut Signals) {
 }
 
 fn only_reads(name: &str, words: &[Word]) -> bool {
-    let known = |it| match it {
-        &Word::Known(ref text) => Some(text.as_str()),
-        &Word::Unknown(_) => None,
-    };
+    fn known(word: &Word) -> Option<&str> {
+        match word {
+            Word::Known(text) => Some(text),
+            Word::Unknown(_) => None,
+        }
+    }
     let arguments: Vec<_> = words.iter().skip(1).map(known).collect();
     tame(name, &arguments) == Some(Tame::Reads)
 }
