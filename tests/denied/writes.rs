@@ -107,7 +107,7 @@ fn what_cannot_be_held_is_refused_by_the_name_of_its_rule() {
         };
         let locked = ground.work().join("locked");
         fs::create_dir(&locked).unwrap();
-        fs::set_permissions(&locked, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&locked, fs::Permissions::from_mode(0o0)).unwrap();
         let output = ground.imports(paths, "").with(options).plain();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{paths} {options:?}");

@@ -135,11 +135,11 @@ impl Script {
         self.languages.iter().map(|language| {
             let language = language.filter(|_| self.digest != UNBOUND)?;
             let code = ByteString::new(self.source.clone())?;
-            Some(glovebox_risk::read(&match language {
-                Language::Shell => Program::Shell { script: code },
-                Language::Python => Program::Python { code },
-                Language::Javascript => Program::Javascript { code },
-            }))
+            Some(match language {
+                Language::Shell => glovebox_risk::read_script(&self.source),
+                Language::Python => glovebox_risk::read(&Program::Python { code }),
+                Language::Javascript => glovebox_risk::read(&Program::Javascript { code }),
+            })
         })
     }
 

@@ -16,6 +16,7 @@ use glovebox_workspace::{Happened, Journal, Project};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use super::answered::Settled;
 use super::hall::Account;
 use super::live::Live;
 use super::perform::{Start, Waiting};
@@ -23,7 +24,7 @@ use super::seal::Kept;
 use super::{Dispatcher, locked};
 use crate::approvals::{Petition, Replayed, answered, denied, expired, gone_by, put_off};
 use crate::engine::Planned;
-use crate::path::{Draft, Plan};
+use crate::path::Draft;
 
 /// So many askers of one space can use their share of its places to the full.
 const ASKERS: u32 = 4;
@@ -31,26 +32,19 @@ const ASKERS: u32 = 4;
 /// Everything of an exec that waits for people.
 #[derive(Debug)]
 pub(super) struct Awaiting {
-    opened: Opened,
-    record: Exec,
-    sealed: Vec<u8>,
-    project: Project,
-    live: Arc<Live>,
-    cancel: Cancel,
-    journal: Journal,
+    pub(super) opened: Opened,
+    pub(super) record: Exec,
+    pub(super) sealed: Vec<u8>,
+    pub(super) project: Project,
+    pub(super) live: Arc<Live>,
+    pub(super) cancel: Cancel,
+    pub(super) journal: Journal,
     /// The token that asks, by its name.
-    asker: String,
+    pub(super) asker: String,
     /// The workspace as it was when people were asked, where the answer is bound to it: to tell what
     /// changed. Unknown after a restart.
-    state: Option<TreeState>,
-    since: Instant,
-}
-
-/// What came of an answer that says yes.
-enum Settled {
-    Plan(Box<Plan>, Vec<u8>),
-    /// What it may run has changed: people are asked about what is there now.
-    Changed(Box<Petition>, Option<Vec<u8>>),
+    pub(super) state: Option<TreeState>,
+    pub(super) since: Instant,
 }
 
 /// What is asked for, and by whom.
@@ -409,89 +403,7 @@ impl Dispatcher {
         found.is_ok_and(|exec| exec.status == Status::Queued)
     }
 
-    /// What was approved, if it is still the same, as people left it.
-    fn approved_plan(&self, awaiting: &Awaiting, approval: &Approval) -> Result<Settled> {
-        let (space, exec) = (&approval.space_id, &approval.exec_id);
-        let Kept {
-            mut call, stdin, ..
-        } = self.seal.open(space, exec, &awaiting.sealed)?;
-        self.engine.place(&mut call)?;
-        let project = &awaiting.project;
-        let draft = Draft::again(&call, project.id().clone(), exec.clone())?;
-        match self.engine.petition_again(&call, project)? {
-            Some(now) if now.digest == approval.digest => {}
-            Some(now) => {
-                self.void(approval, "it changed after it was approved");
-                if now.binding.refs != approval.ask.scripts {
-                    return Ok(Settled::Changed(Box::new(now), stdin));
-                }
-                return Err(gone_by(approval, &now.binding.refs));
-            }
-            None => {
-                self.void(approval, "nobody would be asked any more");
-                return Err(gone_by(approval, &approval.ask.scripts));
-            }
-        }
-        let wanted = answered(call, approval);
-        let mut kept = Kept {
-            call: wanted.call.clone(),
-            stdin,
-            narrowed: wanted.narrowed.clone(),
-            consent: wanted.consent.clone(),
-            scripts: None,
-            policy: Some(self.engine.config().digest().to_owned()),
-        };
-        match self.engine.plan(&draft.of(&wanted.call), project, wanted)? {
-            Planned::Ready(plan) => {
-                self.engine.check_quorum(&plan, approval)?;
-                kept.scripts = plan.bound_scripts().map(<[_]>::to_vec);
-                let sealed = self.seal.close(space, exec, &kept)?;
-                Ok(Settled::Plan(plan, sealed))
-            }
-            Planned::Asks(petition) => Err(gone_by(approval, &petition.binding.refs)),
-        }
-    }
-
-    /// A new request for the same exec, which says what changed. The old answer is void.
-    fn ask_anew(
-        &self,
-        mut awaiting: Awaiting,
-        old: &Approval,
-        petition: &Petition,
-        stdin: Option<&[u8]>,
-    ) {
-        let by = Party {
-            name: old.requested_by.clone(),
-            user_id: old.requested_user.clone(),
-        };
-        let settings = self.engine.config().approvals();
-        let asked = petition
-            .approval(&old.exec_id, &by, stdin, settings)
-            .and_then(|mut approval| {
-                approval.ask.changed = petition
-                    .binding
-                    .changes_since(&old.ask.scripts, awaiting.state.as_ref());
-                let record = Exec {
-                    ruling: Some(petition.ruling.clone()),
-                    approval_id: Some(approval.id.clone()),
-                    ..awaiting.record.clone()
-                };
-                let (owner, opened) = (self.owner(), &awaiting.opened);
-                self.store()?
-                    .await_again(owner, opened, &record, None, &approval)?;
-                Ok(record)
-            });
-        match asked {
-            Ok(record) => {
-                awaiting.record = record;
-                awaiting.state = petition.binding.state_to_compare();
-                locked(&self.awaiting).insert(old.exec_id.clone(), awaiting);
-            }
-            Err(error) => self.end_waiting(awaiting, error),
-        }
-    }
-
-    fn void(&self, approval: &Approval, why: &str) {
+    pub(super) fn void(&self, approval: &Approval, why: &str) {
         let voided = self
             .store()
             .and_then(|store| store.void_approval(&approval.id, why));
@@ -500,7 +412,7 @@ impl Dispatcher {
         }
     }
 
-    fn end_waiting(&self, awaiting: Awaiting, error: Error) {
+    pub(super) fn end_waiting(&self, awaiting: Awaiting, error: Error) {
         let Awaiting {
             opened,
             record,

@@ -2,6 +2,7 @@
 //! hears of it, and how the house is closed. Everything here blocks; whoever serves many clients
 //! calls it from threads.
 
+mod answered;
 mod awaiting;
 mod drain;
 mod events;

@@ -27,6 +27,9 @@ const LINKS: usize = 40;
 const COVERS: usize = 100_000;
 const ENTRIES: u64 = 1_000_000;
 
+/// Whether a path below the workspace is one of them.
+pub type Matches<'a> = &'a dyn Fn(&[u8]) -> bool;
+
 /// What a run must not see, by paths relative to the workspace.
 #[derive(Clone, Copy)]
 #[allow(missing_debug_implementations, reason = "a function has none")]
@@ -34,7 +37,7 @@ pub struct Sought<'a> {
     /// Each with all below it. They stay hidden when they appear later.
     pub literals: &'a [Vec<u8>],
     /// Tells names wherever they are.
-    pub pattern: Option<&'a dyn Fn(&[u8]) -> bool>,
+    pub pattern: Option<Matches<'a>>,
 }
 
 /// What stands before a name.

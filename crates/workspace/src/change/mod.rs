@@ -27,7 +27,7 @@ pub use apply::{Applied, Outcome, Recovered, apply, recover};
 pub use base::Base;
 pub use carry::LeftOut;
 pub(crate) use carry::{Marks, carry};
-pub use cover::{Cover, Covers, Sought};
+pub use cover::{Cover, Covers, Matches, Sought};
 pub use entry::{Change, Changes, Facts, Skipped, What};
 pub use ground::Ground;
 pub use held::Held;

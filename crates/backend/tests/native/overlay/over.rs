@@ -19,7 +19,7 @@ fn over(ground: &Ground) -> Dir {
         fs::write(path.join(name), "echo approved\n").unwrap();
     }
     fs::write(path.join("key"), "").unwrap();
-    fs::set_permissions(path.join("key"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(path.join("key"), fs::Permissions::from_mode(0o0)).unwrap();
     Dir::open_trusted(&path).unwrap()
 }
 

@@ -1,0 +1,106 @@
+//! What a yes is worth when it comes: the plan that was approved, or a new request, where what the
+//! exec may run has changed since.
+
+use glovebox_model::{Approval, Exec, Party, Result};
+
+use super::awaiting::Awaiting;
+use super::seal::Kept;
+use super::{Dispatcher, locked};
+use crate::approvals::{Petition, answered, gone_by};
+use crate::engine::Planned;
+use crate::path::{Draft, Plan};
+
+/// What came of an answer that says yes.
+pub(super) enum Settled {
+    Plan(Box<Plan>, Vec<u8>),
+    /// What it may run has changed: people are asked about what is there now.
+    Changed(Box<Petition>, Option<Vec<u8>>),
+}
+
+impl Dispatcher {
+    /// What was approved, if it is still the same, as people left it.
+    pub(super) fn approved_plan(
+        &self,
+        awaiting: &Awaiting,
+        approval: &Approval,
+    ) -> Result<Settled> {
+        let (space, exec) = (&approval.space_id, &approval.exec_id);
+        let Kept {
+            mut call, stdin, ..
+        } = self.seal.open(space, exec, &awaiting.sealed)?;
+        self.engine.place(&mut call)?;
+        let project = &awaiting.project;
+        let draft = Draft::again(&call, project.id().clone(), exec.clone())?;
+        match self.engine.petition_again(&call, project)? {
+            Some(now) if now.digest == approval.digest => {}
+            Some(now) => {
+                self.void(approval, "it changed after it was approved");
+                if now.binding.refs != approval.ask.scripts {
+                    return Ok(Settled::Changed(Box::new(now), stdin));
+                }
+                return Err(gone_by(approval, &now.binding.refs));
+            }
+            None => {
+                self.void(approval, "nobody would be asked any more");
+                return Err(gone_by(approval, &approval.ask.scripts));
+            }
+        }
+        let wanted = answered(call, approval);
+        let mut kept = Kept {
+            call: wanted.call.clone(),
+            stdin,
+            narrowed: wanted.narrowed.clone(),
+            consent: wanted.consent.clone(),
+            scripts: None,
+            policy: Some(self.engine.config().digest().to_owned()),
+        };
+        match self.engine.plan(&draft.of(&wanted.call), project, wanted)? {
+            Planned::Ready(plan) => {
+                self.engine.check_quorum(&plan, approval)?;
+                kept.scripts = plan.bound_scripts().map(<[_]>::to_vec);
+                let sealed = self.seal.close(space, exec, &kept)?;
+                Ok(Settled::Plan(plan, sealed))
+            }
+            Planned::Asks(petition) => Err(gone_by(approval, &petition.binding.refs)),
+        }
+    }
+
+    /// A new request for the same exec, which says what changed. The old answer is void.
+    pub(super) fn ask_anew(
+        &self,
+        mut awaiting: Awaiting,
+        old: &Approval,
+        petition: &Petition,
+        stdin: Option<&[u8]>,
+    ) {
+        let by = Party {
+            name: old.requested_by.clone(),
+            user_id: old.requested_user.clone(),
+        };
+        let settings = self.engine.config().approvals();
+        let asked = petition
+            .approval(&old.exec_id, &by, stdin, settings)
+            .and_then(|mut approval| {
+                approval.ask.changed = petition
+                    .binding
+                    .changes_since(&old.ask.scripts, awaiting.state.as_ref());
+                let record = Exec {
+                    ruling: Some(petition.ruling.clone()),
+                    approval_id: Some(approval.id.clone()),
+                    ..awaiting.record.clone()
+                };
+                let (owner, opened) = (self.owner(), &awaiting.opened);
+                self.store()?
+                    .await_again(owner, opened, &record, None, &approval)?;
+                Ok(record)
+            });
+        match asked {
+            Ok(record) => {
+                awaiting.record = record;
+                awaiting.state = petition.binding.state_to_compare();
+                locked(&self.awaiting).insert(old.exec_id.clone(), awaiting);
+            }
+            Err(error) => self.end_waiting(awaiting, error),
+        }
+    }
+}
