@@ -28,11 +28,10 @@ use crate::leftovers;
 use crate::loan::Lent;
 use crate::masks::Known;
 use crate::network::InUse;
+use crate::one_seat::OneSeat;
 use crate::outside::Outside;
 use crate::path::{self, Draft, Plan};
 use crate::patience::Wait;
-use crate::pool::{Shape, Warm};
-use crate::prepare::Supply;
 use crate::private_key::private_key;
 use crate::recovery::Recovered;
 use crate::secrets::{KeySource, Secrets, Vault};
@@ -561,32 +560,6 @@ impl Engine {
         let record = refusal(draft, error)?;
         self.masks(&record.ids.space_id)?;
         self.store()?.refuse(record)
-    }
-}
-
-/// A process that runs one exec has one keeper, forked when it had no threads.
-pub(crate) struct OneSeat<'io> {
-    pub(crate) seat: Option<Seat>,
-    pub(crate) cancel: &'io Cancel,
-}
-
-impl Supply for OneSeat<'_> {
-    fn seat(&mut self) -> Result<Seat> {
-        self.seat
-            .take()
-            .ok_or_else(|| Error::new(Code::Internal, Stage::Admit, "there is no second keeper"))
-    }
-
-    fn keeps_warm(&self) -> bool {
-        false
-    }
-
-    fn warm(&mut self, _: &[Shape]) -> Option<Box<dyn Warm>> {
-        None
-    }
-
-    fn is_wanted(&self) -> bool {
-        !self.cancel.is_asked()
     }
 }
 

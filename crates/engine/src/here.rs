@@ -4,8 +4,9 @@ use glovebox_backend::Cancel;
 use glovebox_model::{Code, Correlation, DockerConfig, Error, Lifetime, Result, Sandbox, Stage};
 
 use crate::backends::BackendView;
-use crate::engine::{Engine, OneSeat, Seat};
+use crate::engine::{Engine, Seat};
 use crate::kept::SandboxRequest;
+use crate::one_seat::OneSeat;
 
 impl Engine {
     /// Makes a sandbox and sees it stand. This process goes, so a native one is down again when

@@ -18,6 +18,7 @@ mod leftovers;
 mod loan;
 mod masks;
 mod network;
+mod one_seat;
 mod outside;
 mod path;
 mod patience;

@@ -1,0 +1,34 @@
+//! Where a process that runs one exec has its sandbox from.
+
+use glovebox_backend::Cancel;
+use glovebox_model::{Code, Error, Result, Stage};
+
+use crate::engine::Seat;
+use crate::pool::{Shape, Warm};
+use crate::prepare::Supply;
+
+/// A process that runs one exec has one keeper, forked when it had no threads.
+pub(crate) struct OneSeat<'io> {
+    pub(crate) seat: Option<Seat>,
+    pub(crate) cancel: &'io Cancel,
+}
+
+impl Supply for OneSeat<'_> {
+    fn seat(&mut self) -> Result<Seat> {
+        self.seat
+            .take()
+            .ok_or_else(|| Error::new(Code::Internal, Stage::Admit, "there is no second keeper"))
+    }
+
+    fn keeps_warm(&self) -> bool {
+        false
+    }
+
+    fn warm(&mut self, _: &[Shape]) -> Option<Box<dyn Warm>> {
+        None
+    }
+
+    fn is_wanted(&self) -> bool {
+        !self.cancel.is_asked()
+    }
+}
