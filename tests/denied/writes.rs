@@ -47,6 +47,23 @@ fn what_would_change_a_denied_path_waits_whole() {
                 !kept.status.success() && answer.contains("rule `keys`"),
                 "{answer}"
             );
+            for verb in ["changes", "diff"] {
+                let words: &[&str] = match verb {
+                    "diff" => &["diff"],
+                    _ => &["workspace", "changes"],
+                };
+                let shown = ground
+                    .trial
+                    .glovebox()
+                    .env("GLOVEBOX_CONFIG", ground.trial.home().join("glovebox.toml"))
+                    .args(words)
+                    .arg(outcome.text("exec_id"))
+                    .output()
+                    .unwrap();
+                let text = String::from_utf8_lossy(&shown.stdout);
+                assert!(text.contains("made"), "{verb}: {text}{said}");
+                assert!(!text.contains(SECRET), "{verb}: {text}{said}");
+            }
             assert!(
                 !work.join("made").exists() && !work.join("later").exists(),
                 "{said}"

@@ -153,6 +153,41 @@ fn a_command_that_runs_no_file_is_bound_to_none_and_one_that_rewrites_its_script
     house.close();
 }
 
+#[test]
+fn a_shell_in_a_used_home_is_asked_about_and_what_may_run_anything_has_no_kind() {
+    let house = House::open(MANUAL);
+    let made = json!({"lifetime": "shared", "project_id": "p"});
+    let made = house.admin().post("/v1/sandboxes", &made);
+    assert!(made.status < 300, "{}", made.text());
+    let name = text(&made.json()["sandbox_id"]);
+    for program in [
+        json!({"kind": "argv", "command": "bash", "args": ["-lc", "ls"]}),
+        json!({"kind": "shell", "command": "bash", "args": ["-lc", "ls"]}),
+    ] {
+        let body = json!({"project_id": "p", "sandbox": {"id": name}, "exec": program});
+        let (_, id) = house.ask(&body);
+        let bound = house.ann.get(&format!("/v1/approvals/{id}")).json()["ask"]["bound"].clone();
+        assert_eq!(
+            (&bound["to"], &bound["held"]),
+            (&json!("workspace"), &json!(false)),
+            "{bound}"
+        );
+        reply(&house.ann, &id, &json!({"decision": "deny"}));
+    }
+    let mut body = argv(&["git", "status"]);
+    body["task_ref"] = json!({"conversation_id": "chat"});
+    let (_, id) = house.ask(&body);
+    let refused = reply(&house.ann, &id, &json!({"decision": "allow_kind"}));
+    assert_eq!(
+        refused.json()["error"]["code"],
+        "conflict",
+        "{}",
+        refused.text()
+    );
+    reply(&house.ann, &id, &json!({"decision": "deny"}));
+    house.close();
+}
+
 /// How a writer exchanges what was approved for something else, and back.
 type Exchange = fn(&Client, &Path, evil: bool);
 

@@ -1,7 +1,9 @@
 //! What an approval is bound to: nothing of the workspace, the very files that the call runs, or,
 //! where those cannot be told for certain, the state of the whole workspace.
 
-use glovebox_model::{BoundTo, Call, Code, Error, Result, ScriptRef, Stage, visible};
+use glovebox_model::{
+    BoundTo, Call, Code, Error, Placement, Program, Result, ScriptRef, Stage, visible,
+};
 use glovebox_risk::{Runs, may_change_what_runs, runs, runs_script};
 use glovebox_workspace::change::TreeState;
 use glovebox_workspace::{Dir, Kind, Project, RelPath, is_skill_input};
@@ -157,6 +159,10 @@ fn unseen(error: glovebox_workspace::FsError) -> Error {
 
 /// Every file that the call runs, or why that cannot be told.
 fn listed(call: &Call, work: &Dir) -> Result<Vec<Found>, String> {
+    if call.placement != Placement::Fresh && runs_shell(&call.program) {
+        let why = "a shell may run what earlier execs left in the home of this sandbox";
+        return Err(why.to_owned());
+    }
     if let Some(variable) = call
         .env
         .iter()
@@ -195,6 +201,17 @@ fn listed(call: &Call, work: &Dir) -> Result<Vec<Found>, String> {
     }
     found.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(found)
+}
+
+fn runs_shell(program: &Program) -> bool {
+    let argv = program.argv();
+    let name = argv.first().map(|it| it.display()).unwrap_or_default();
+    matches!(name.rsplit('/').next(), Some("sh" | "bash" | "dash"))
+}
+
+/// Whether it is certain which files of the workspace a call runs.
+pub(super) fn is_certain(call: &Call, project: &Project) -> bool {
+    project.work().is_none_or(|work| listed(call, work).is_ok())
 }
 
 fn only(runs: Runs) -> Result<Vec<String>, String> {

@@ -14,7 +14,7 @@ use glovebox_risk::Reading;
 use glovebox_workspace::{Dir, Project};
 use jiff::Timestamp;
 
-use super::binding::Binding;
+use super::binding::{Binding, is_certain};
 use super::petition::{Petition, later};
 use super::script::{Script, Shelves, scripts};
 use crate::effects::first;
@@ -154,7 +154,7 @@ impl Engine {
         image: Option<&str>,
         project: &Project,
     ) -> Result<Ruled> {
-        let kind = self.grantable(&assessed, &scripts, backend);
+        let kind = self.grantable(&assessed, &scripts, backend, project);
         let ids = &assessed.call().ids;
         if let (Some(kind), Some(conversation)) = (&kind, &ids.conversation_id) {
             let mut grants = self.store()?.grants_for(&ids.space_id, conversation)?;
@@ -204,19 +204,23 @@ impl Engine {
         self.petition(assessed, ruling, scripts, backend, image, project)
     }
 
-    /// A kind says nothing about what is in a script, unless its path does, as a skill's; and one
-    /// person's word is not that of several.
+    /// A kind says nothing about what is in the files that it runs, unless their path does, as a
+    /// skill's; and one person's word is not that of several.
     fn grantable(
         &self,
         assessed: &Assessed,
         scripts: &[Script],
         backend: BackendName,
+        project: &Project,
     ) -> Option<GrantKind> {
         let takes_several = self.config().approvals().quorum > 1;
         let is_critical = assessed.risk().tier == Tier::Critical;
         let skill = assessed.call().skill.as_ref().map(|it| &it.skill);
         let is_told = |it: &Script| skill.is_some_and(|skill| it.is_of(skill));
         if !scripts.iter().all(is_told) || (is_critical && takes_several) {
+            return None;
+        }
+        if skill.is_none() && !is_certain(assessed.call(), project) {
             return None;
         }
         kind_of(assessed, Some(backend))
@@ -231,7 +235,7 @@ impl Engine {
         image: Option<&str>,
         project: &Project,
     ) -> Result<Ruled> {
-        let kind = self.grantable(&assessed, &scripts, backend);
+        let kind = self.grantable(&assessed, &scripts, backend, project);
         let binding = Binding::of(assessed.call(), &scripts, project)?;
         let text = binding
             .refs

@@ -1,6 +1,7 @@
 //! Paths that rules deny, held against whatever program runs: covered in the layer that it stands
 //! on, left alone when its changes are carried over, and a reason to refuse where neither is possible.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use glovebox_model::{Access, BackendName, Code, Correlation, Error, ExecId, Result, Stage};
@@ -165,6 +166,19 @@ impl Search {
         })
     }
 
+    /// Which of the changes are of what is denied, under any of its names.
+    pub(super) fn among(&self, work: &Dir, changes: &Changes) -> Result<HashSet<usize>> {
+        if self.is_empty() || changes.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let covers = self.look(work)?;
+        let entries = changes.entries.iter().enumerate();
+        let denied = entries.filter(|(_, change)| {
+            self.denies(change.path.as_bytes()) || covers.changed_by(change).is_some()
+        });
+        Ok(denied.map(|(at, _)| at).collect())
+    }
+
     /// All or nothing: nothing that is denied changes.
     pub(super) fn refuse(&self, work: &Dir, changes: &Changes) -> Result<()> {
         if self.is_empty() || changes.is_empty() {
@@ -193,6 +207,10 @@ impl Search {
 impl Workspace<'_> {
     /// By every rule in force for the one who ran it, since of the call no more is known.
     pub(super) fn refuse_denied(&self, exec: &ExecId, changes: &Changes) -> Result<()> {
+        self.denied_to(exec)?.refuse(self.work()?, changes)
+    }
+
+    pub(super) fn denied_to(&self, exec: &ExecId) -> Result<Search> {
         let ids = match self.engine.store()?.get(&self.space, exec) {
             Ok(record) => record.ids,
             // Files outlive the records of a state directory that was set aside.
@@ -200,7 +218,7 @@ impl Workspace<'_> {
             Err(error) => return Err(error),
         };
         let denied = DeniedPaths::of_rules(&self.engine.config().rules_for(&ids));
-        Search::new(&denied, WORK).refuse(self.work()?, changes)
+        Ok(Search::new(&denied, WORK))
     }
 }
 

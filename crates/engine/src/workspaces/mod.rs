@@ -2,6 +2,7 @@
 //! Whatever changes the whole of it has it alone, and is written down.
 
 mod basis;
+mod caches;
 mod denied;
 mod marks;
 mod rollback;

@@ -6,7 +6,7 @@ use glovebox_model::{
     ByteString, ChangeCount, Code, Error, Exec, ExecId, Mode, Result, Stage, Status, Verdict,
     Writes,
 };
-use glovebox_workspace::change::{self, Changes, Facts, Held, Outcome, ReadLimits, What};
+use glovebox_workspace::change::{self, Change, Changes, Facts, Held, Outcome, ReadLimits, What};
 use serde::Serialize;
 use serde_json::json;
 
@@ -62,9 +62,17 @@ impl Workspace<'_> {
             ..ReadLimits::default()
         };
         let changes = held.changes(work, limits);
-        let changes = changes.map_err(|error| error.at(Stage::Judge))?;
+        let mut changes = changes.map_err(|error| error.at(Stage::Judge))?;
+        // Who may not read it learns nothing of what stands there.
+        let hidden = self.denied_to(exec)?.among(work, &changes)?;
+        for at in &hidden {
+            if let Some(entry) = changes.entries.get_mut(*at) {
+                entry.before = None;
+            }
+        }
         let (mut texts, mut left) = (Vec::new(), TEXTS);
-        for entry in &changes.entries {
+        let shown = |(at, _): &(usize, &Change)| !hidden.contains(at);
+        for (_, entry) in changes.entries.iter().enumerate().filter(shown) {
             if Instant::now() >= until {
                 break;
             }

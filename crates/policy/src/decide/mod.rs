@@ -8,8 +8,8 @@ mod upgrade;
 use std::fmt::Write as _;
 
 use glovebox_model::{
-    ApprovalMode, BackendName, Correlation, NetworkMode, Permit, Placement, Program, Reason,
-    ReasonKind, Ruling, Tier, WorkspaceRef,
+    ApprovalMode, BackendName, Correlation, NetworkMode, Permit, Program, Reason, ReasonKind,
+    Ruling, Tier, WorkspaceRef,
 };
 use glovebox_risk::{Reading, read};
 
@@ -359,16 +359,6 @@ impl Case<'_> {
         self.facts.tier == Tier::Safe
             && self.facts.network <= NetworkMode::Retrieval
             && self.facts.reads.is_ok()
-            && !self.finds_a_used_home()
-    }
-
-    /// A login shell runs what earlier execs left in the home of a sandbox that is kept.
-    fn finds_a_used_home(&self) -> bool {
-        let call = self.assessed.call();
-        let argv = call.program.argv();
-        let program = argv.first().map(|it| it.display()).unwrap_or_default();
-        let name = program.rsplit('/').next().unwrap_or_default();
-        call.placement != Placement::Fresh && matches!(name, "sh" | "bash" | "dash")
     }
 
     /// An allow rule or a grant that answers what the mode would have asked.

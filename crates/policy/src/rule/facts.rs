@@ -1,8 +1,8 @@
 //! What rules look at, gathered once for a request.
 
 use glovebox_model::{
-    BackendName, ByteString, Correlation, Lifetime, NetworkMode, Placement, Program, RiskSignal,
-    SpaceId, Tier, WorkspaceRef,
+    BackendName, ByteString, Call, Correlation, Lifetime, NetworkMode, Placement, Program,
+    RiskSignal, SpaceId, Tier, WorkspaceRef,
 };
 use glovebox_risk::{Command, Reading, Step, Unclear, Word};
 
@@ -143,6 +143,7 @@ impl Facts {
             .map(|it| segment(it, &cwd))
             .collect();
         let (told, doubt) = told(&call.program, &cwd);
+        let doubt = used_home(call).or(doubt);
         let env: Vec<_> = assessed.env().iter().map(|it| it.key.to_string()).collect();
         let changed = assessed.changed_names();
         let mut mentions = Mentions::of(&reading.commands, &segments, &cwd);
@@ -195,7 +196,10 @@ impl Facts {
             unnamed_files,
             segments,
             told,
-            reads: reads(&call.program, &assessed.uncertain_names()),
+            reads: match used_home(call) {
+                Some(veil) => Err(veil),
+                None => reads(&call.program, &assessed.uncertain_names()),
+            },
             inner,
             paths: mentions.paths.into_iter().collect(),
             perhaps: mentions.perhaps.into_iter().collect(),
@@ -322,6 +326,17 @@ fn segment(command: &Command, cwd: &str) -> Segment {
         source: command.source.clone(),
         at: (command.at.line, command.at.column),
     }
+}
+
+/// A login shell runs what earlier execs left in the home of a sandbox that is kept.
+fn used_home(call: &Call) -> Option<Veil> {
+    let argv = call.program.argv();
+    let program = argv.first().map(|it| it.display())?;
+    let is_shell = matches!(program.rsplit('/').next(), Some("sh" | "bash" | "dash"));
+    (is_shell && call.placement != Placement::Fresh).then(|| {
+        let why = "a shell may run what earlier execs left in the home of this sandbox";
+        Veil::new(why, &program)
+    })
 }
 
 fn told(program: &Program, cwd: &str) -> (Vec<Segment>, Option<Veil>) {

@@ -117,7 +117,7 @@ pub fn steps(program: &Program) -> Result<Vec<Step>, Doubt> {
     };
     let mut found = Vec::new();
     let source = excerpt(&words.join(" "));
-    resolve(words, &[], &source, &mut found)?;
+    resolve(words, &[], Shell::Plain, &source, &mut found)?;
     Ok(found)
 }
 
@@ -127,16 +127,30 @@ pub(crate) fn script_steps(source: &[u8]) -> Result<Vec<Step>, Doubt> {
         return Err(Doubt::new("the script is not UTF-8"));
     };
     let mut found = Vec::new();
-    script(text, &[], &mut found)?;
+    script(text, &[], Shell::Plain, &mut found)?;
     Ok(found)
 }
 
-fn script(text: &str, through: &[String], found: &mut Vec<Step>) -> Result<(), Doubt> {
+/// A login shell runs files of the home: the one as which the program starts finds it empty, or as
+/// others left it, which is the caller's business; one that starts later finds what was put there, and
+/// so does one that leaves by `exit`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shell {
+    Plain,
+    Login,
+}
+
+fn script(
+    text: &str,
+    through: &[String],
+    within: Shell,
+    found: &mut Vec<Step>,
+) -> Result<(), Doubt> {
     if through.len() > DEPTH {
         return Err(Doubt::new("scripts nest too deeply"));
     }
     for line in grammar::lines(text)? {
-        resolve(line.words, through, &line.source, found)?;
+        resolve(line.words, through, within, &line.source, found)?;
     }
     Ok(())
 }
@@ -159,6 +173,7 @@ fn named(word: &str) -> Option<&str> {
 fn resolve(
     mut words: Vec<String>,
     through: &[String],
+    within: Shell,
     source: &str,
     found: &mut Vec<Step>,
 ) -> Result<(), Doubt> {
@@ -184,6 +199,10 @@ fn resolve(
             let why = format!("`{name}` changes what later words mean, or evaluates its own");
             return Err(Doubt::at(&why, source));
         }
+        if name == "exit" && within == Shell::Login {
+            let why = "a login shell that is left by `exit` runs a file of the home";
+            return Err(Doubt::at(why, source));
+        }
         let leaf = |words: Vec<String>, script| Step {
             words,
             through: through.clone(),
@@ -191,10 +210,18 @@ fn resolve(
             source: source.to_owned(),
         };
         if SHELLS.contains(&name.as_str()) {
-            match shell(&words, source)? {
+            let (given, kind) = shell(&words, source)?;
+            let is_first =
+                found.is_empty() && !through.iter().any(|it| SHELLS.contains(&it.as_str()));
+            if kind == Shell::Login && !is_first {
+                let why =
+                    "a login shell runs files of the home, which may have been put there before";
+                return Err(Doubt::at(why, source));
+            }
+            match given {
                 Given::Text(text) => {
                     through.push(name);
-                    return script(&text, &through, found);
+                    return script(&text, &through, kind, found);
                 }
                 Given::File(path) => found.push(leaf(words, Some(path))),
             }
@@ -223,27 +250,34 @@ enum Given {
     File(String),
 }
 
-fn shell(words: &[String], source: &str) -> Result<Given, Doubt> {
-    let mut given = false;
+fn shell(words: &[String], source: &str) -> Result<(Given, Shell), Doubt> {
+    let (mut given, mut kind) = (false, Shell::Plain);
     let mut rest = words.iter().skip(1);
     while let Some(word) = rest.next() {
-        if word == "--login" || word == "--norc" || word == "--noprofile" {
-            continue;
+        match word.as_str() {
+            "--login" => {
+                kind = Shell::Login;
+                continue;
+            }
+            "--norc" | "--noprofile" => continue,
+            _ => {}
         }
         let Some(letters) = word.strip_prefix('-').filter(|it| !it.is_empty()) else {
             // `+x` and `-` are options too.
             if word.is_empty() || word.starts_with(['-', '+']) {
                 return Err(Doubt::at("an option of the shell is not plain", source));
             }
-            return Ok(match given {
+            let given = match given {
                 true => Given::Text(word.clone()),
                 false => Given::File(word.clone()),
-            });
+            };
+            return Ok((given, kind));
         };
         for letter in letters.chars() {
             match letter {
                 'c' => given = true,
-                'e' | 'l' | 'u' | 'x' => {}
+                'l' => kind = Shell::Login,
+                'e' | 'u' | 'x' => {}
                 'o' if rest.next().is_some_and(|it| is_plain_setting(it)) => {}
                 _ => return Err(Doubt::at("an option of the shell is not plain", source)),
             }

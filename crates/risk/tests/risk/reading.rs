@@ -186,7 +186,7 @@ const SCRIPTS: &[Row] = &[
     // The command may begin at more than one word.
     (
         "setarch x86_64 rm x",
-        &["setarch x86_64 rm x", "<…> x86_64 rm x", "x86_64 rm x"],
+        &["setarch x86_64 rm x", "<…> x86_64 rm x", "rm x"],
         &[Name],
     ),
     (

@@ -271,6 +271,25 @@ fn what_is_certain_is_exact() {
 }
 
 #[test]
+fn a_login_shell_that_may_find_a_written_home_is_anything() {
+    for script in [
+        "cp lib.sh /home/sandbox/.bash_logout; exit 0",
+        "cat lib.sh | tee /home/sandbox/.bash_logout; exit 0",
+        "cp lib.sh /home/sandbox/.bash_profile; bash -lc 'touch a'",
+        "ln -s /workspace/work/lib.sh /home/sandbox/.profile && bash -lc true",
+        "cp -r . h; bash --login -c true",
+        "true; timeout 5 sh -lc ls",
+        "sh -c 'dash -lc ls'",
+    ] {
+        let found = runs(&shell(script));
+        assert!(matches!(found, Runs::Anything { .. }), "{script} {found:?}");
+    }
+    for program in [shell("ls"), argv(&["bash", "-lc", "touch a"])] {
+        assert_eq!(runs(&program), Runs::Only(Vec::new()), "{program:?}");
+    }
+}
+
+#[test]
 fn a_script_file_is_read_as_what_it_is() {
     let only = |it: &[&str]| Some(it.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>());
     for (source, expected) in [

@@ -1,0 +1,75 @@
+//! Directories that outlive an exec and are shown beside its workspace.
+
+use glovebox_model::{BackendName, Mode};
+use glovebox_policy::CacheSharing;
+use glovebox_workspace::{CacheKey, CacheMode, CacheName};
+
+use super::stay::Stay;
+use crate::engine::Engine;
+use crate::path::Plan;
+
+impl Engine {
+    /// A cache that cannot be shown costs time and nothing else, so it is only told.
+    pub(super) fn open_caches(&self, plan: &Plan, stay: &mut Stay) {
+        let caches = &self.workspace_settings().caches;
+        if caches.is_empty() || plan.berth().is_some() {
+            return;
+        }
+        if plan.chosen().backend != BackendName::Native {
+            let note = "caches are shown in native sandboxes only";
+            return stay.notes.push(note.to_owned());
+        }
+        let ids = &plan.assessed().call().ids;
+        // Without a server there is one user: whose state directory it is.
+        let user = match (&ids.user_id, self.is_server()) {
+            (Some(user), _) => Some(user.as_str()),
+            (None, true) => None,
+            (None, false) => Some("local"),
+        };
+        for (name, settings) in caches {
+            let at = settings.at.to_string_lossy();
+            if let Some(path) = stay.denied.below(&at).iter().next() {
+                let note = format!(
+                    "cache `{}` is not shown: {path} may deny something in it",
+                    name.as_str()
+                );
+                stay.notes.push(note);
+                continue;
+            }
+            let mode = match settings.mode {
+                CacheSharing::Shared => CacheMode::Shared,
+                CacheSharing::PerUser => CacheMode::PerUser,
+            };
+            let call = plan.assessed().call();
+            let passes = call.mode == Mode::Simulate || call.over.is_some();
+            if mode == CacheMode::PerUser && passes {
+                let note = format!(
+                    "cache `{}` is not shown: nothing that this writes may stay",
+                    name.as_str()
+                );
+                stay.notes.push(note);
+                continue;
+            }
+            if mode == CacheMode::PerUser && stay.is_in_memory() {
+                let note = format!(
+                    "cache `{}` is not shown: it lies on disk, and the kernel's disk limit is demanded",
+                    name.as_str()
+                );
+                stay.notes.push(note);
+                continue;
+            }
+            let opened = name
+                .as_str()
+                .parse::<CacheName>()
+                .and_then(|name| CacheKey::new(&ids.space_id, user, name, mode))
+                .and_then(|key| self.layout(&ids.space_id)?.cache(&key));
+            match opened {
+                Ok(cache) => stay.caches.push((cache, settings.at.clone())),
+                Err(error) => {
+                    let note = format!("cache `{}` is not shown: {}", name.as_str(), error.message);
+                    stay.notes.push(note);
+                }
+            }
+        }
+    }
+}
