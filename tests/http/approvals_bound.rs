@@ -29,7 +29,7 @@ fn work(house: &House) -> PathBuf {
     house.trial.state().join("projects/p/work")
 }
 
-/// The approval that an exec waits for once `old` is void.
+/// The approval that an exec waits for once `old` counts no more.
 fn next(house: &House, exec: &str, old: &str) -> String {
     let waits = || {
         let record = house.agent.get(&format!("/v1/execs/{exec}")).json();
@@ -45,8 +45,6 @@ fn next(house: &House, exec: &str, old: &str) -> String {
         "{}",
         house.agent.get(&format!("/v1/execs/{exec}")).text()
     );
-    let state = house.ann.get(&format!("/v1/approvals/{old}")).json();
-    assert_eq!(state["state"], "void", "{state}");
     waits().unwrap()
 }
 
@@ -94,7 +92,10 @@ fn what_changed_after_an_answer_is_asked_about_anew_and_said() {
         );
         put(&house.agent, file, &text.replace("NAME", "second"));
         allow(&house.ann, &id);
-        let id = next(&house, &exec, &id);
+        let void = id;
+        let id = next(&house, &exec, &void);
+        let state = house.ann.get(&format!("/v1/approvals/{void}")).json();
+        assert_eq!(state["state"], "void", "{state}");
         let ask = house.ann.get(&format!("/v1/approvals/{id}")).json()["ask"].clone();
         let changed = ask["changed"].as_array().cloned().unwrap_or_default();
         assert!(changed.contains(&json!(file)), "{words:?} {ask}");
@@ -185,6 +186,36 @@ fn a_shell_in_a_used_home_is_asked_about_and_what_may_run_anything_has_no_kind()
         refused.text()
     );
     reply(&house.ann, &id, &json!({"decision": "deny"}));
+    house.close();
+}
+
+#[test]
+fn what_changed_while_it_was_queued_is_asked_about_anew() {
+    let house = House::open(MANUAL);
+    house.admin().set(&json!({"max_concurrent_execs": 1}));
+    let status = |exec: &str| {
+        let record = house.agent.get(&format!("/v1/execs/{exec}")).json();
+        text(&record["status"])
+    };
+    put(&house.agent, "lib.sh", "echo first\n");
+    let (first, id) = house.ask(&argv(&["sleep", "50"]));
+    allow(&house.ann, &id);
+    assert!(wait_until(PATIENCE, || status(&first) == "running"));
+    let (exec, id) = house.ask(&argv(&["sh", "-c", "f=lib.sh; sh $f"]));
+    allow(&house.ann, &id);
+    assert_eq!(status(&exec), "queued");
+    put(&house.agent, "lib.sh", "echo second\n");
+    let canceled = house
+        .agent
+        .post(&format!("/v1/execs/{first}/cancel"), &json!({}));
+    assert!(canceled.status < 300, "{}", canceled.text());
+    let id = next(&house, &exec, &id);
+    let ask = house.ann.get(&format!("/v1/approvals/{id}")).json()["ask"].clone();
+    let changed = ask["changed"].as_array().cloned().unwrap_or_default();
+    assert!(changed.contains(&json!("/workspace/work")), "{ask}");
+    allow(&house.ann, &id);
+    let record = house.agent.ended(&exec);
+    assert_eq!(record["stdout"], "second\n", "{record}");
     house.close();
 }
 

@@ -288,6 +288,7 @@ RECORDS: Mapping[str, type] = {
     "Reason": glovebox.Reason,
     "Replayed": glovebox.Replayed,
     "Reply": glovebox.Reply,
+    "Bound": glovebox.Bound,
     "ScriptRef": glovebox.BoundScript,
     "StdinRef": glovebox.GivenInput,
     "Upgrade": glovebox.Upgrade,

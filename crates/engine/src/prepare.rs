@@ -468,7 +468,7 @@ fn order(plan: &Plan, toolchains: &Toolchains, given: &Given) -> Result<Order> {
     let is_ours = backend == BackendName::Native
         && (simulated || assessed.profile().network >= NetworkMode::Allowlist);
     let network = is_ours.then(network::variables);
-    // Whoever approved it is bound to all that it may run.
+    // An approval is bound to all that the run may obey.
     let beside = match (assessed.profile().approval, plan.bound_scripts()) {
         (ApprovalMode::Manual, None) => Beside::Ignored,
         _ => Beside::Obeyed,

@@ -11,6 +11,7 @@
 from glovebox.approval_records import (
     Approval,
     Ask,
+    Bound,
     BoundScript,
     Difference,
     GivenInput,
@@ -176,6 +177,7 @@ __all__ = [
     "Attempt",
     "AuditEntry",
     "Backend",
+    "Bound",
     "BoundScript",
     "BudgetExceeded",
     "Capped",

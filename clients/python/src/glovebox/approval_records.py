@@ -61,6 +61,18 @@ class GivenInput:
 
 
 @dataclass(frozen=True)
+class Bound:
+    """What an approval holds of the files that its exec may run."""
+
+    #: `nothing`, `files` or `workspace`.
+    to: str = ""
+    #: The run stands on them as they were approved, for its whole length.
+    held: bool = False
+    because: str = ""
+    extra: Mapping[str, Any] = values(dict)
+
+
+@dataclass(frozen=True)
 class Ask:
     """What people are shown."""
 
@@ -79,7 +91,11 @@ class Ask:
     upgrades: list[Upgrade] = many(Upgrade)
     #: Why, in the words of who asks.
     justification: Optional[str] = None
+    #: The files that it names to run; where the whole workspace is bound, that as well.
     scripts: list[BoundScript] = many(BoundScript)
+    bound: Optional[Bound] = maybe(Bound)
+    #: What changed in the workspace since an earlier answer, which that made void.
+    changed: list[str] = values(list)
     #: What it is given to read, which may be a program itself.
     stdin: Optional[GivenInput] = maybe(GivenInput)
     #: The files that are placed for it.

@@ -323,6 +323,8 @@ class Explanation:
     elevated: Optional[Mapping[str, Any]] = None
     #: Each thing that would change the decision, the nearest first.
     fix_it: list[str] = values(list)
+    #: Rules that deny paths, and whether the sandbox holds them.
+    path_rules: list[Mapping[str, Any]] = values(list)
     extra: Mapping[str, Any] = values(dict)
 
     @property

@@ -1,14 +1,18 @@
 //! What a yes is worth when it comes: the plan that was approved, or a new request, where what the
 //! exec may run has changed since.
 
-use glovebox_model::{Approval, Exec, Party, Result};
+use std::time::Instant;
 
-use super::awaiting::Awaiting;
+use glovebox_model::{Approval, Code, Error, Exec, Party, Result, Stage};
+use glovebox_store::Opened;
+use glovebox_workspace::change::TreeState;
+
+use super::awaiting::{Awaiting, Waits};
 use super::seal::Kept;
 use super::{Dispatcher, locked};
 use crate::approvals::{Petition, answered, gone_by};
 use crate::engine::Planned;
-use crate::path::{Draft, Plan};
+use crate::path::{self, Draft, Plan};
 
 /// What came of an answer that says yes.
 pub(super) enum Settled {
@@ -17,7 +21,74 @@ pub(super) enum Settled {
     Changed(Box<Petition>, Option<Vec<u8>>),
 }
 
+/// An exec that was queued with an answer that is void now.
+pub(super) struct Outdated {
+    pub(super) plan: Plan,
+    pub(super) entry: Opened,
+    pub(super) stdin: Option<Vec<u8>>,
+}
+
+/// What people approved is not what is there.
+pub(super) fn is_outdated(error: &Error) -> bool {
+    error.code == Code::Denied && error.stage == Stage::Obtain
+}
+
 impl Dispatcher {
+    /// People are asked about what is there now, in place of what they approved before it was queued.
+    pub(super) fn ask_instead(&self, outdated: Outdated) {
+        let Outdated { plan, entry, stdin } = outdated;
+        let asked = self.request_anew(&plan, &entry, stdin);
+        let (waits, record, sealed, state) = match asked {
+            Ok(asked) => asked,
+            Err(error) => {
+                let failed = path::failed(plan.record().clone(), error);
+                return self.write_end(entry, failed, Instant::now());
+            }
+        };
+        self.wait_for_people(waits, entry, record, sealed, state);
+    }
+
+    fn request_anew(
+        &self,
+        plan: &Plan,
+        entry: &Opened,
+        stdin: Option<Vec<u8>>,
+    ) -> Result<(Waits, Exec, Vec<u8>, Option<TreeState>)> {
+        let call = plan.assessed().call().clone();
+        let (space, exec) = (&call.ids.space_id, &plan.draft().exec_id);
+        let old = plan.record().consent.as_ref();
+        let old = old.and_then(|it| it.approval_id.as_ref());
+        let old = old.ok_or_else(|| {
+            let message = "it was approved by a request that is not known any more";
+            Error::new(Code::Denied, Stage::Obtain, message)
+        })?;
+        let store = self.store()?;
+        let old = store.approval(Some(space), old)?;
+        let project = self.engine.project(space, &call.workspace)?;
+        let petition = self.engine.petition_again(&call, &project)?;
+        let petition = petition.ok_or_else(|| gone_by(&old, &old.ask.scripts))?;
+        let by = Party {
+            name: old.requested_by.clone(),
+            user_id: old.requested_user.clone(),
+        };
+        let settings = self.engine.config().approvals();
+        let mut approval = petition.approval(exec, &by, stdin.as_deref(), settings)?;
+        approval.ask.changed = petition.binding.changes_since(&old.ask.scripts, None);
+        let record = plan.draft().awaiting(&petition, &approval.id);
+        let kept = Kept {
+            call,
+            stdin,
+            narrowed: None,
+            consent: None,
+            scripts: None,
+            policy: None,
+        };
+        let sealed = self.seal.close(&record.ids.space_id, exec, &kept)?;
+        let waits = self.attend_to(&record, project, by.name)?;
+        store.await_again(self.owner(), entry, &record, Some(&sealed), &approval)?;
+        Ok((waits, record, sealed, petition.binding.state_to_compare()))
+    }
+
     /// What was approved, if it is still the same, as people left it.
     pub(super) fn approved_plan(
         &self,

@@ -86,7 +86,7 @@ impl Dispatcher {
         let space = record.ids.space_id.clone();
         let sealed = self.seal.close(&space, &record.exec_id, &kept)?;
         let asker = request.by.name.clone();
-        let mut waits = self.attend_to(&record, project, asker)?;
+        let waits = self.attend_to(&record, project, asker)?;
         let terms = Terms {
             key: request.key,
             budget: self.budget_of(&record),
@@ -106,9 +106,8 @@ impl Dispatcher {
                 return Err(error);
             }
         };
-        waits.note();
         let state = petition.binding.state_to_compare();
-        self.keep(waits.with(opened, record.clone(), sealed, state));
+        self.wait_for_people(waits, opened, record.clone(), sealed, state);
         Ok(Ok(record))
     }
 
@@ -134,6 +133,18 @@ impl Dispatcher {
         Ok(())
     }
 
+    pub(super) fn wait_for_people(
+        &self,
+        mut waits: Waits,
+        opened: Opened,
+        record: Exec,
+        sealed: Vec<u8>,
+        state: Option<TreeState>,
+    ) {
+        waits.note();
+        self.keep(waits.with(opened, record, sealed, state));
+    }
+
     fn keep(&self, awaiting: Awaiting) {
         let (id, live) = (awaiting.record.exec_id.clone(), Arc::clone(&awaiting.live));
         locked(&self.live).insert(id.clone(), live);
@@ -141,7 +152,12 @@ impl Dispatcher {
         self.news.send_modify(|number| *number += 1);
     }
 
-    fn attend_to(&self, record: &Exec, project: Project, asker: String) -> Result<Waits> {
+    pub(super) fn attend_to(
+        &self,
+        record: &Exec,
+        project: Project,
+        asker: String,
+    ) -> Result<Waits> {
         let account = Account {
             space: record.ids.space_id.clone(),
             user: record.ids.user_id.clone(),
@@ -512,7 +528,7 @@ impl Dispatcher {
 }
 
 /// What an exec that waits needs beside its row.
-struct Waits {
+pub(super) struct Waits {
     journal: Journal,
     project: Project,
     live: Arc<Live>,

@@ -14,6 +14,7 @@ use glovebox_workspace::{Journal, Project};
 use jiff::Timestamp;
 use rustix::fs::{MemfdFlags, SeekFrom};
 
+use super::answered::{Outdated, is_outdated};
 use super::live::{Live, Reporter};
 use super::stock::Stock;
 use super::{Dispatcher, locked};
@@ -70,8 +71,8 @@ impl Dispatcher {
         let (taken, dispatcher) = (Arc::clone(&slot), Arc::clone(self));
         let given = self.hands.give(Box::new(move || {
             let waiting = locked(&taken).take();
-            if let Some(waiting) = waiting {
-                dispatcher.perform(waiting);
+            if let Some(outdated) = waiting.and_then(|it| dispatcher.perform(it)) {
+                dispatcher.ask_instead(outdated);
             }
         }));
         let Err(error) = given else { return Ok(()) };
@@ -90,7 +91,8 @@ impl Dispatcher {
         Err(error)
     }
 
-    fn perform(self: &Arc<Self>, waiting: Waiting) {
+    /// `Some`: what it may run changed while it waited for its turn, and it has not begun.
+    fn perform(self: &Arc<Self>, waiting: Waiting) -> Option<Outdated> {
         let Waiting {
             mut plan,
             project,
@@ -110,6 +112,12 @@ impl Dispatcher {
         let prepared =
             stage::span("admit").in_scope(|| self.build(&plan, project, stdin.as_deref(), &cancel));
         stage::reached("build");
+        let start = match (&prepared, start) {
+            (Err(error), Start::Queued(entry)) if is_outdated(error) => {
+                return Some(Outdated { plan, entry, stdin });
+            }
+            (_, start) => start,
+        };
         if let Start::Queued(_) = start {
             plan.begin();
         }
@@ -117,7 +125,7 @@ impl Dispatcher {
             if let Ok((standing, _)) = prepared {
                 standing.discard();
             }
-            return;
+            return None;
         };
         stage::reached("open");
         let waited = since.elapsed();
@@ -134,6 +142,7 @@ impl Dispatcher {
                 self.write_end(entry, record, since);
             }
         }
+        None
     }
 
     fn build(

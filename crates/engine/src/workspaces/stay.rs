@@ -417,7 +417,7 @@ impl Stay {
                     .push(format!("its changes wait: {}", error.message));
                 record.notes.extend(error.causes.iter().cloned());
                 if record.writes.is_direct() {
-                    // Whoever ran it plainly does not expect that.
+                    // A plain run is expected to keep its changes.
                     let exec = record.exec_id.clone();
                     record.error.get_or_insert(error.of_exec(exec));
                 }
