@@ -36,6 +36,13 @@ pub enum Program {
 }
 
 impl Program {
+    /// It starts as one of the usual shells, by whatever path.
+    pub fn starts_shell(&self) -> bool {
+        let argv = self.argv();
+        let program = argv.first().map(ByteString::display).unwrap_or_default();
+        matches!(program.rsplit('/').next(), Some("sh" | "bash" | "dash"))
+    }
+
     /// The argv that is really executed.
     pub fn argv(&self) -> Vec<ByteString> {
         let word = |text: &str| ByteString::try_from(text).unwrap_or_default();

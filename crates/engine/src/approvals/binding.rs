@@ -1,9 +1,7 @@
 //! What an approval is bound to: nothing of the workspace, the very files that the call runs, or,
 //! where those cannot be told for certain, the state of the whole workspace.
 
-use glovebox_model::{
-    BoundTo, Call, Code, Error, Placement, Program, Result, ScriptRef, Stage, visible,
-};
+use glovebox_model::{BoundTo, Call, Code, Error, Placement, Result, ScriptRef, Stage, visible};
 use glovebox_risk::{Runs, may_change_what_runs, runs, runs_script};
 use glovebox_workspace::change::TreeState;
 use glovebox_workspace::{Dir, Kind, Project, RelPath, is_skill_input};
@@ -135,12 +133,6 @@ pub(crate) fn bound_to(refs: &[ScriptRef]) -> BoundTo {
     }
 }
 
-/// The digest that a tree was bound by.
-pub(crate) fn tree_digest<'r>(refs: &'r [ScriptRef], path: &str) -> Option<&'r str> {
-    let bound = refs.iter().find(|it| it.path == path);
-    bound.map(|it| it.digest.as_str())
-}
-
 pub(crate) fn state_of(work: &Dir) -> Result<TreeState> {
     TreeState::of(work, ENTRIES, &|_, _| false).map_err(unseen)
 }
@@ -159,7 +151,7 @@ fn unseen(error: glovebox_workspace::FsError) -> Error {
 
 /// Every file that the call runs, or why that cannot be told.
 fn listed(call: &Call, work: &Dir) -> Result<Vec<Found>, String> {
-    if call.placement != Placement::Fresh && runs_shell(&call.program) {
+    if call.placement != Placement::Fresh && call.program.starts_shell() {
         let why = "a shell may run what earlier execs left in the home of this sandbox";
         return Err(why.to_owned());
     }
@@ -203,12 +195,6 @@ fn listed(call: &Call, work: &Dir) -> Result<Vec<Found>, String> {
     Ok(found)
 }
 
-fn runs_shell(program: &Program) -> bool {
-    let argv = program.argv();
-    let name = argv.first().map(|it| it.display()).unwrap_or_default();
-    matches!(name.rsplit('/').next(), Some("sh" | "bash" | "dash"))
-}
-
 /// Whether it is certain which files of the workspace a call runs.
 pub(super) fn is_certain(call: &Call, project: &Project) -> bool {
     project.work().is_none_or(|work| listed(call, work).is_ok())
@@ -242,15 +228,14 @@ fn is_plain(work: &Dir, path: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What changed since people were asked: a bound file, or paths of a bound workspace.
-pub(super) fn changed(bound: &[ScriptRef], now: &[ScriptRef], paths: &[String]) -> Error {
+/// What changed since people were asked.
+pub(crate) fn changed(bound: &[ScriptRef], now: &[ScriptRef]) -> Error {
     let is_changed = |it: &&ScriptRef| !now.contains(it);
     let what = bound.iter().find(is_changed).or_else(|| now.first());
-    let what = match (paths.first(), what) {
-        (Some(path), _) => format!("`{path}`"),
-        (None, Some(it)) if it.path == WORK => "the workspace".to_owned(),
-        (None, Some(it)) => format!("`{}`", it.path),
-        (None, None) => "the request or the policy".to_owned(),
+    let what = match what {
+        Some(it) if it.path == WORK => "the workspace".to_owned(),
+        Some(it) => format!("`{}`", it.path),
+        None => "the request or the policy".to_owned(),
     };
     Error::new(
         Code::Denied,

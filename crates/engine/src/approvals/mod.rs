@@ -13,7 +13,7 @@ mod script;
 pub use approver::Approver;
 pub use replay::{Difference, Replayed};
 
-pub(crate) use binding::{Binding, bound_to, inputs_state, state_of, tree_digest};
+pub(crate) use binding::{Binding, bound_to, changed, inputs_state, state_of};
 pub(crate) use petition::{Petition, denied, expired, gone_by, nobody, outdated, put_off};
 pub(crate) use ruling::{Given, Ruled, refused, tool_of};
 pub(crate) use script::{Script, check_scripts, scripts_now};

@@ -272,8 +272,8 @@ pub(crate) fn expired(approval: &Approval) -> Error {
 /// What was approved is not what would be run now.
 pub(crate) fn gone_by(approval: &Approval, now: &[ScriptRef]) -> Error {
     match approval.ask.scripts == now {
-        true => changed(&[], &[], &[]),
-        false => changed(&approval.ask.scripts, now, &[]),
+        true => changed(&[], &[]),
+        false => changed(&approval.ask.scripts, now),
     }
 }
 

@@ -278,7 +278,7 @@ pub(crate) fn scripts_now(call: &Call, work: &Dir) -> Vec<ScriptRef> {
 pub(crate) fn check_scripts(bound: &[ScriptRef], now: &[ScriptRef]) -> Result<()> {
     match bound == now {
         true => Ok(()),
-        false => Err(changed(bound, now, &[])),
+        false => Err(changed(bound, now)),
     }
 }
 

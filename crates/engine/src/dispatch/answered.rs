@@ -67,13 +67,7 @@ impl Dispatcher {
         let project = self.engine.project(space, &call.workspace)?;
         let petition = self.engine.petition_again(&call, &project)?;
         let petition = petition.ok_or_else(|| gone_by(&old, &old.ask.scripts))?;
-        let by = Party {
-            name: old.requested_by.clone(),
-            user_id: old.requested_user.clone(),
-        };
-        let settings = self.engine.config().approvals();
-        let mut approval = petition.approval(exec, &by, stdin.as_deref(), settings)?;
-        approval.ask.changed = petition.binding.changes_since(&old.ask.scripts, None);
+        let approval = self.instead_of(&old, &petition, stdin.as_deref(), None)?;
         let record = plan.draft().awaiting(&petition, &approval.id);
         let kept = Kept {
             call,
@@ -84,9 +78,27 @@ impl Dispatcher {
             policy: None,
         };
         let sealed = self.seal.close(&record.ids.space_id, exec, &kept)?;
-        let waits = self.attend_to(&record, project, by.name)?;
+        let waits = self.attend_to(&record, project, old.requested_by)?;
         store.await_again(self.owner(), entry, &record, Some(&sealed), &approval)?;
         Ok((waits, record, sealed, petition.binding.state_to_compare()))
+    }
+
+    /// A request of the same asker for the same exec, which says what changed since `old`.
+    fn instead_of(
+        &self,
+        old: &Approval,
+        petition: &Petition,
+        stdin: Option<&[u8]>,
+        state: Option<&TreeState>,
+    ) -> Result<Approval> {
+        let by = Party {
+            name: old.requested_by.clone(),
+            user_id: old.requested_user.clone(),
+        };
+        let settings = self.engine.config().approvals();
+        let mut approval = petition.approval(&old.exec_id, &by, stdin, settings)?;
+        approval.ask.changed = petition.binding.changes_since(&old.ask.scripts, state);
+        Ok(approval)
     }
 
     /// What was approved, if it is still the same, as people left it.
@@ -144,17 +156,9 @@ impl Dispatcher {
         petition: &Petition,
         stdin: Option<&[u8]>,
     ) {
-        let by = Party {
-            name: old.requested_by.clone(),
-            user_id: old.requested_user.clone(),
-        };
-        let settings = self.engine.config().approvals();
-        let asked = petition
-            .approval(&old.exec_id, &by, stdin, settings)
-            .and_then(|mut approval| {
-                approval.ask.changed = petition
-                    .binding
-                    .changes_since(&old.ask.scripts, awaiting.state.as_ref());
+        let asked = self
+            .instead_of(old, petition, stdin, awaiting.state.as_ref())
+            .and_then(|approval| {
                 let record = Exec {
                     ruling: Some(petition.ruling.clone()),
                     approval_id: Some(approval.id.clone()),

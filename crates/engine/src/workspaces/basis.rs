@@ -9,7 +9,7 @@ use glovebox_workspace::{Dir, Project};
 
 use super::denied::{INPUTS, Search, WORK};
 use super::stay::Layered;
-use crate::approvals::{Binding, bound_to, check_scripts, inputs_state, state_of, tree_digest};
+use crate::approvals::{Binding, bound_to, changed, check_scripts, inputs_state, state_of};
 use crate::engine::Engine;
 use crate::path::Plan;
 
@@ -131,14 +131,11 @@ impl Engine {
 }
 
 fn same(bound: &[ScriptRef], path: &str, digest: &str) -> Result<()> {
-    if tree_digest(bound, path) == Some(digest) {
-        return Ok(());
+    let tree = bound.iter().find(|it| it.path == path);
+    match tree {
+        Some(tree) if tree.digest == digest => Ok(()),
+        tree => Err(changed(tree.map_or(&[], std::slice::from_ref), &[])),
     }
-    let message = format!(
-        "`{path}` has changed since people were asked; nothing was run, and there is no output of it"
-    );
-    Err(Error::new(Code::Denied, Stage::Obtain, message)
-        .hint("send it again: what is there now needs an answer of its own"))
 }
 
 impl Basis {

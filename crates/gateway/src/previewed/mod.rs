@@ -30,7 +30,7 @@ use shown::{Differs, Shown, Whole};
 /// What is kept back of a body for its digest.
 pub(crate) const BODY_MOST: usize = 1024 * 1024;
 
-/// The outward requests of a simulation that somebody agreed to.
+/// The outward requests of a simulation that people agreed to.
 #[derive(Debug, Clone, Default)]
 pub struct Previewed {
     shown: AllShown,

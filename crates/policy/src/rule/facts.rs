@@ -330,12 +330,13 @@ fn segment(command: &Command, cwd: &str) -> Segment {
 
 /// A login shell runs what earlier execs left in the home of a sandbox that is kept.
 fn used_home(call: &Call) -> Option<Veil> {
-    let argv = call.program.argv();
-    let program = argv.first().map(|it| it.display())?;
-    let is_shell = matches!(program.rsplit('/').next(), Some("sh" | "bash" | "dash"));
-    (is_shell && call.placement != Placement::Fresh).then(|| {
+    (call.placement != Placement::Fresh && call.program.starts_shell()).then(|| {
         let why = "a shell may run what earlier execs left in the home of this sandbox";
-        Veil::new(why, &program)
+        let argv = call.program.argv();
+        Veil::new(
+            why,
+            &argv.first().map(ByteString::display).unwrap_or_default(),
+        )
     })
 }
 
