@@ -52,6 +52,9 @@ pub struct Change {
     /// It came from below: it was there when the exec first wrote it, at this name or another.
     #[serde(skip)]
     pub(super) copied_up: bool,
+    /// It went with the directory that it lay in, and needs nothing done for itself.
+    #[serde(skip)]
+    pub(super) with_parent: bool,
 }
 
 /// Something that is never carried over: a FIFO, a socket or a device.
@@ -70,6 +73,13 @@ pub struct Changes {
     pub skipped: Vec<Skipped>,
     /// Attributes in a name space that belongs to the kernel's layers; they are never carried over.
     pub dropped_attributes: u64,
+    /// Parts of removed directories that could not be looked at.
+    #[serde(skip)]
+    pub unseen: u64,
+    /// The modes of the workspace's own directory before and after, when they differ. It is never
+    /// carried over.
+    #[serde(skip)]
+    pub top: Option<(u32, u32)>,
 }
 
 impl Changes {

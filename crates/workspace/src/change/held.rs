@@ -9,7 +9,8 @@ use super::apply::{Outcome, Recovered, apply, recover};
 use super::base::Base;
 use super::carry::{Marks, carry};
 use super::entry::Changes;
-use super::read::{ReadLimits, read};
+use super::locked::Modes;
+use super::read::{ReadLimits, read_with};
 use crate::dir::{Dir, single};
 use crate::fault::{FsError, FsErrorKind, FsResult};
 
@@ -73,6 +74,7 @@ impl Held {
     /// seen here until all of it is.
     pub fn fill(&mut self, memory: &Dir) -> FsResult<()> {
         let from = memory.open_name(UPPER)?;
+        Modes::unlock(&from, &self.home)?;
         let facts =
             rustix::fs::fstat(&self.upper).map_err(|errno| FsError::os("look at", b"", errno))?;
         let aside = self.home.make_new_dir(ASIDE, PRIVATE)?;
@@ -97,6 +99,12 @@ impl Held {
         Ok(())
     }
 
+    /// The program has ended: what it closed to itself, and so to an ordinary user who runs us, is
+    /// opened, and the modes that it gave are noted.
+    pub fn unlock(&self) -> FsResult<()> {
+        Modes::unlock(&self.upper, &self.home)
+    }
+
     /// From here on the workspace counts as moved when it is changed. Between building the sandbox
     /// and starting the program; waits for a tick of the clock.
     pub fn begin(&self) -> FsResult<()> {
@@ -104,7 +112,7 @@ impl Held {
     }
 
     pub fn changes(&self, lower: &Dir, limits: ReadLimits) -> FsResult<Changes> {
-        read(lower, &self.upper, limits)
+        read_with(lower, &self.upper, &Modes::load(&self.home)?, limits)
     }
 
     /// Carries everything over, or nothing. The directory stays, so that the answer can be given

@@ -15,6 +15,7 @@ mod entry;
 mod ground;
 mod held;
 mod intent;
+mod locked;
 mod place;
 mod plan;
 mod read;

@@ -19,7 +19,7 @@ use crate::stat::{Kind, stat_fd};
 pub(super) fn conflicts(changes: &Changes, lower: &Dir, base: &Base) -> FsResult<Vec<ByteString>> {
     let mut fresh = HashSet::new();
     let mut found = Vec::new();
-    for change in &changes.entries {
+    for change in changes.entries.iter().filter(|it| !it.with_parent) {
         let path = change.path.as_bytes();
         let covered = fresh.contains(split(path).0);
         if is_fresh(change) {
@@ -105,7 +105,7 @@ pub(super) fn prepare(
 ) -> FsResult<Vec<Op>> {
     let (mut opening, mut moves, mut closing) = (Vec::new(), Vec::new(), Vec::new());
     let mut next = 0u64;
-    for change in &changes.entries {
+    for change in changes.entries.iter().filter(|it| !it.with_parent) {
         let path = change.path.clone();
         match (&change.after, change.mark) {
             (None, Some(before)) => {
@@ -179,7 +179,10 @@ fn dress(change: &Change, lower: &Dir, upper: &Dir) -> FsResult<Op> {
         Ok((stat.id.ino, Dressing::new(stat.mode, own)))
     };
     let (ino, old) = look(lower)?;
-    let (_, new) = look(upper)?;
+    let (_, mut new) = look(upper)?;
+    if let Some(after) = &change.after {
+        new.mode = after.mode;
+    }
     Ok(Op::Set {
         path: change.path.clone(),
         ino: Some(ino),

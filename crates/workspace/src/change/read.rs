@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use super::attributes::{self, Attributes};
 use super::entry::{Change, Changes, Facts, Skipped, What};
 use super::intent::Mark;
+use super::locked::Modes;
 use super::place::{Place, look, split};
 use crate::dir::{
     Dir, Order, READING, Skip, Visit, WalkEnd, WalkEntry, WalkLimits, from_io, regular, single,
@@ -49,24 +50,32 @@ impl Default for ReadLimits {
 
 /// What would change in `lower` if `upper` were kept, compared with `lower` as it is now.
 pub fn read(lower: &Dir, upper: &Dir, limits: ReadLimits) -> FsResult<Changes> {
+    read_with(lower, upper, &Modes::default(), limits)
+}
+
+/// `modes` are those that the program gave, where they are others now.
+pub(super) fn read_with(
+    lower: &Dir,
+    upper: &Dir,
+    modes: &Modes,
+    limits: ReadLimits,
+) -> FsResult<Changes> {
     let mut reader = Reader {
         lower,
+        modes,
         limits,
         bytes_left: limits.bytes,
         merged: HashSet::from([Vec::new()]),
         opaque: HashSet::new(),
-        found: Changes::default(),
+        found: Changes {
+            top: top(lower, upper, modes),
+            ..Changes::default()
+        },
     };
     let mut fault = None;
-    let walk_limits = WalkLimits {
-        depth: DEPTH,
-        path_bytes: PATH_MAX,
-        entries: limits.entries,
-        deadline: limits.deadline,
-    };
     let end = walk(
         upper,
-        walk_limits,
+        limits.of_walk(limits.entries),
         Order::ByName,
         &mut |visit| match reader.visit(visit) {
             Ok(()) => ControlFlow::Continue(()),
@@ -86,8 +95,26 @@ pub fn read(lower: &Dir, upper: &Dir, limits: ReadLimits) -> FsResult<Changes> {
     }
 }
 
+impl ReadLimits {
+    fn of_walk(&self, entries: u64) -> WalkLimits {
+        WalkLimits {
+            depth: DEPTH,
+            path_bytes: PATH_MAX,
+            entries,
+            deadline: self.deadline,
+        }
+    }
+}
+
+fn top(lower: &Dir, upper: &Dir, modes: &Modes) -> Option<(u32, u32)> {
+    let mode = |dir: &Dir| Some(rustix::fs::fstat(dir).ok()?.st_mode & 0o777);
+    let (before, after) = (mode(lower)?, modes.of(b"", mode(upper)?));
+    (before != after).then_some((before, after))
+}
+
 struct Reader<'read> {
     lower: &'read Dir,
+    modes: &'read Modes,
     limits: ReadLimits,
     bytes_left: u64,
     /// Directories that stand in both.
@@ -101,7 +128,10 @@ struct Reader<'read> {
 impl Reader<'_> {
     fn visit(&mut self, visit: Visit<'_>) -> FsResult<()> {
         match visit {
-            Visit::Entry(entry) => self.entry(&entry),
+            Visit::Entry(mut entry) => {
+                entry.stat.mode = self.modes.of(entry.path, entry.stat.mode);
+                self.entry(&entry)
+            }
             Visit::Skipped { entry, why } => {
                 let kind = match why {
                     Skip::TooDeep => FsErrorKind::NameTooLong,
@@ -150,7 +180,77 @@ impl Reader<'_> {
         let Some(stat) = below else { return Ok(()) };
         let before = self.facts_below(path, &stat)?;
         self.push(path, What::Removed, Some((before, stat)), None, true);
-        Ok(())
+        self.inside_gone(path, Some(stat))
+    }
+
+    /// What lies in a directory that is gone is gone as well, and told one by one.
+    fn inside_gone(&mut self, path: &[u8], below: Option<Stat>) -> FsResult<()> {
+        if below.is_none_or(|stat| stat.kind != Kind::Directory) {
+            return Ok(());
+        }
+        let directory = match self.lower.enter(path) {
+            Err(error) if error.kind() == FsErrorKind::Permission => {
+                self.found.unseen += 1;
+                return Ok(());
+            }
+            entered => entered?,
+        };
+        let left = self
+            .limits
+            .entries
+            .saturating_sub(self.found.entries.len() as u64);
+        let mut too_many = false;
+        let end = walk(
+            &directory,
+            self.limits.of_walk(left),
+            Order::ByName,
+            &mut |visit| {
+                match visit {
+                    Visit::Entry(entry) if path.len() + 1 + entry.path.len() <= PATH_MAX => {
+                        self.gone(path, &entry);
+                    }
+                    Visit::Skipped {
+                        why: Skip::TooManyEntries,
+                        ..
+                    } => too_many = true,
+                    Visit::Entry(_) | Visit::Skipped { .. } => self.found.unseen += 1,
+                }
+                ControlFlow::Continue(())
+            },
+        );
+        let failed = |kind| FsError::new("read the changes in", path, kind);
+        match end {
+            Err(FsErrorKind::Permission) => self.found.unseen += 1,
+            Err(kind) => return Err(failed(kind)),
+            Ok(WalkEnd::EntryLimit) => too_many = true,
+            Ok(WalkEnd::Deadline) => return Err(failed(FsErrorKind::Os(Errno::TIMEDOUT))),
+            Ok(WalkEnd::Stopped | WalkEnd::Moved) => return Err(failed(FsErrorKind::Contended)),
+            Ok(WalkEnd::Complete) => {}
+        }
+        match too_many {
+            true => Err(failed(self.too_many())),
+            false => Ok(()),
+        }
+    }
+
+    fn gone(&mut self, above: &[u8], entry: &WalkEntry<'_>) {
+        let target = match entry.stat.kind {
+            Kind::Symlink => link_text(entry.at.dir, entry.at.name).ok(),
+            _ => None,
+        };
+        let before = Facts {
+            target,
+            ..plain_facts(&entry.stat)
+        };
+        self.found.entries.push(Change {
+            path: name(&[above, b"/", entry.path].concat()),
+            what: What::Removed,
+            before: Some(before),
+            after: None,
+            mark: Some(Mark::of(&entry.stat)),
+            copied_up: true,
+            with_parent: true,
+        });
     }
 
     fn directory(&mut self, entry: &WalkEntry<'_>, below: Option<Stat>) -> FsResult<()> {
@@ -210,7 +310,8 @@ impl Reader<'_> {
 
     fn file(&mut self, entry: &WalkEntry<'_>, below: Option<Stat>) -> FsResult<()> {
         let opened = open(entry, READING)?;
-        let stat = regular(&opened).map_err(|kind| FsError::new("read", entry.path, kind))?;
+        let mut stat = regular(&opened).map_err(|kind| FsError::new("read", entry.path, kind))?;
+        stat.mode = entry.stat.mode;
         let marks = self.attributes(&opened, entry.path)?;
         if marks.whiteout && stat.size == 0 {
             return self.removed(entry.path, below);
@@ -224,7 +325,7 @@ impl Reader<'_> {
             let what = appeared(below.as_ref());
             let before = self.before(entry.path, below)?;
             self.push(entry.path, what, before, Some(after), marks.copied_up);
-            return Ok(());
+            return self.inside_gone(entry.path, below);
         };
         let place = Place::below(self.lower, entry.path)?;
         let (lower, old) = match place.open_file() {
@@ -290,7 +391,7 @@ impl Reader<'_> {
         };
         // A link has no attributes that could tell.
         self.push(entry.path, what, before, Some(after), false);
-        Ok(())
+        self.inside_gone(entry.path, below)
     }
 
     fn attributes(&mut self, file: &OwnedFd, path: &[u8]) -> FsResult<Attributes> {
@@ -349,6 +450,7 @@ impl Reader<'_> {
             after,
             mark,
             copied_up,
+            with_parent: false,
         });
     }
 }

@@ -20,7 +20,7 @@ use super::place::{Place, split};
 use super::read::link_text;
 use crate::dir::{Dir, single, temporary_name};
 use crate::fault::{FsError, FsErrorKind, FsResult};
-use crate::stat::{FileId, Kind, stat_fd};
+use crate::stat::{FileId, Kind};
 
 const NAME: &str = "stage";
 /// Fewer are synced one by one; with more, all that the file system has is cheaper.
@@ -119,9 +119,9 @@ impl Stage {
         let source = Place::below(upper, change.path.as_bytes())?;
         let target = Place::below(&self.dir, &at)?;
         match after.kind {
-            Kind::Directory => self.directory(&source, &target, change, at)?,
+            Kind::Directory => self.directory(&source, &target, (change, after), at)?,
             Kind::Symlink => self.link(&source, &target)?,
-            Kind::File => self.file(&source, &target, at)?,
+            Kind::File => self.file(&source, &target, after.mode, at)?,
             kind @ (Kind::Fifo | Kind::Socket | Kind::Device | Kind::Unknown) => {
                 let kind = FsErrorKind::NotRegular(kind);
                 return Err(FsError::new("stage", change.path.as_bytes(), kind));
@@ -137,19 +137,18 @@ impl Stage {
         &mut self,
         source: &Place,
         target: &Place,
-        change: &Change,
+        (change, after): (&Change, &Facts),
         at: Vec<u8>,
     ) -> FsResult<()> {
         let fault = target.fault("stage");
         mkdirat(&target.dir, &target.name, Mode::RWXU).map_err(&fault)?;
         let upper = source.open_directory()?;
         let own = attributes::read(&upper).map_err(&fault)?.own;
-        let mode = stat_fd(&upper).map_err(&fault)?.mode;
         let made = target.open_directory()?;
         self.own(&made).map_err(&fault)?;
         self.fresh
             .insert(change.path.as_bytes().to_vec(), at.clone());
-        self.closing.push((at, Dressing::new(mode, own)));
+        self.closing.push((at, Dressing::new(after.mode, own)));
         Ok(())
     }
 
@@ -165,7 +164,7 @@ impl Stage {
         Ok(())
     }
 
-    fn file(&mut self, source: &Place, target: &Place, at: Vec<u8>) -> FsResult<()> {
+    fn file(&mut self, source: &Place, target: &Place, mode: u32, at: Vec<u8>) -> FsResult<()> {
         let fault = target.fault("stage");
         let (from, stat) = source.open_file()?;
         if let Some(first) = self.linked.get(&stat.id) {
@@ -183,7 +182,7 @@ impl Stage {
         attributes::set(&to, &own).map_err(&fault)?;
         self.own(&to).map_err(&fault)?;
         // After the owner, which would take bits away; and only the permissions, never a set-id bit.
-        fchmod(&to, Mode::from_raw_mode(stat.mode)).map_err(&fault)?;
+        fchmod(&to, Mode::from_raw_mode(mode)).map_err(&fault)?;
         let modified = Timespec {
             tv_sec: stat.modified.sec,
             tv_nsec: stat.modified.nsec.into(),

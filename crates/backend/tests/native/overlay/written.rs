@@ -33,6 +33,7 @@ pub(crate) fn the_workspace_stays_as_it_is_until_the_changes_are_kept() {
         ("c", What::Removed),
         ("d/also", What::Created),
         ("d/e/f", What::Removed),
+        ("d/e/f/z", What::Removed),
         ("d/e/new", What::Created),
         ("d/e/y", What::Removed),
         ("d/x", What::Touched),

@@ -82,15 +82,44 @@ fn directories() {
             ("n/k/x", What::Created),
         ],
     );
-    check(TREE, "rm -r d", &[("d", What::Removed)]);
-    check(TREE, "rm -r d; echo file > d", &[("d", What::Replaced)]);
+    // What lies in it is told one by one.
+    check(
+        TREE,
+        "rm -r d",
+        &[
+            ("d", What::Removed),
+            ("d/e", What::Removed),
+            ("d/e/f", What::Removed),
+            ("d/e/f/z", What::Removed),
+            ("d/e/y", What::Removed),
+            ("d/x", What::Removed),
+        ],
+    );
+    check(
+        TREE,
+        "rm -r d; echo file > d",
+        &[
+            ("d", What::Replaced),
+            ("d/e", What::Removed),
+            ("d/e/f", What::Removed),
+            ("d/e/f/z", What::Removed),
+            ("d/e/y", What::Removed),
+            ("d/x", What::Removed),
+        ],
+    );
     check(TREE, "rmdir empty", &[("empty", What::Removed)]);
     check(TREE, "chmod 700 d", &[("d", What::Touched)]);
     // Made anew, it hides what was there; what is the same again did not change.
     check(
         TREE,
         "cp -a d copy; rm -r d; mkdir d; cp -a copy/x d/x; echo new > d/new; rm -r copy",
-        &[("d/e", What::Removed), ("d/new", What::Created)],
+        &[
+            ("d/e", What::Removed),
+            ("d/e/f", What::Removed),
+            ("d/e/f/z", What::Removed),
+            ("d/e/y", What::Removed),
+            ("d/new", What::Created),
+        ],
     );
     check(
         TREE,
@@ -106,6 +135,11 @@ fn directories() {
         "mv d moved",
         &[
             ("d", What::Removed),
+            ("d/e", What::Removed),
+            ("d/e/f", What::Removed),
+            ("d/e/f/z", What::Removed),
+            ("d/e/y", What::Removed),
+            ("d/x", What::Removed),
             ("moved", What::Created),
             ("moved/e", What::Created),
             ("moved/e/f", What::Created),
