@@ -108,15 +108,17 @@ pub struct Spec<'dir> {
     /// at `/run/ca-certificates.crt` in any case.
     pub trust: Option<&'dir [u8]>,
     pub secrets: SecretFiles,
-    /// What is told of the programs while they run. Such a sandbox is made for one run and always has
-    /// a way out, whatever its profile says: whoever asks for it serves that, and decides there what
-    /// really leaves.
+    /// What is told of the programs while they run. Such a sandbox is made for one run.
     pub observe: Option<Observe>,
 }
 
 /// How a sandbox is observed. Nothing is forbidden or allowed by it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Observe {
+    /// It always has a way out, whatever its profile says, and a socket by which tools tell of
+    /// themselves: who asks for it serves both, and decides there what really leaves. What is addressed
+    /// and what is written is told too.
+    pub simulates: bool,
     /// Files that are opened to be read are told too.
     pub reads: bool,
     /// A program of the host's that is shown as `/run/glovebox/glovebox-effect`, for programs that

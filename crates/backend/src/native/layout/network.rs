@@ -25,10 +25,10 @@ const HIDDEN_AWAY: [Attribute; 4] = [
     Attribute::NoExec,
 ];
 
-/// Retrieval is done for the program, from outside. One that is observed has a way out whatever it may
+/// Retrieval is done for the program, from outside. One that is simulated has a way out whatever it may
 /// reach: only so is it seen what it wants.
 pub(in crate::native) fn has_way_out(spec: &Spec<'_>) -> bool {
-    spec.observe.is_some() || reaches_out(spec.profile.network)
+    spec.observe.as_ref().is_some_and(|it| it.simulates) || reaches_out(spec.profile.network)
 }
 
 const fn reaches_out(mode: NetworkMode) -> bool {

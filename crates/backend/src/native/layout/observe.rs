@@ -17,7 +17,7 @@ const EFFECT_COMMAND: &CStr = c"/run/glovebox/glovebox-effect";
 impl Builder<'_, '_> {
     /// With the mounts: the root is not entered yet.
     pub(super) fn effect_command(&mut self, spec: &Spec<'_>) -> Result<()> {
-        let Some(observe) = &spec.observe else {
+        let Some(observe) = spec.observe.as_ref().filter(|it| it.simulates) else {
             return Ok(());
         };
         self.steps.push(Step::Directory {
@@ -41,7 +41,7 @@ impl Builder<'_, '_> {
 
     /// In the root, before it is sealed.
     pub(super) fn effects(&mut self, spec: &Spec<'_>) {
-        if spec.observe.is_some() {
+        if spec.observe.as_ref().is_some_and(|it| it.simulates) {
             self.steps.push(Step::Effects(EFFECTS.into()));
         }
     }
@@ -52,7 +52,10 @@ impl Builder<'_, '_> {
         let Some(observe) = &spec.observe else {
             return Ok(());
         };
-        let mut watches = vec![Watch::Processes, Watch::Network, Watch::Writes];
+        let mut watches = vec![Watch::Processes];
+        if observe.simulates {
+            watches.extend([Watch::Network, Watch::Writes]);
+        }
         if observe.reads {
             watches.push(Watch::Reads);
         }

@@ -20,7 +20,7 @@ use rustix::io::Errno;
 
 use self::tries::{Tries, Try};
 use self::who::{Acquaintances, Who};
-use crate::notice::Notice;
+use crate::notice::{Notice, Noticed};
 use crate::spec::Order;
 use crate::streams::Sink;
 
@@ -53,6 +53,9 @@ impl From<Errno> for Unread {
 pub(super) struct Notices<'run> {
     tries: Tries<'run>,
     acquaintances: Acquaintances,
+    /// The order's own program was seen to start. Until then an ordinary user cannot look into the
+    /// process that becomes it, and what that does is ours.
+    started: bool,
     told: u64,
     dropped: u64,
     closed: bool,
@@ -63,6 +66,7 @@ impl<'run> Notices<'run> {
         Self {
             tries: Tries::new(order),
             acquaintances: Acquaintances::default(),
+            started: false,
             told: 0,
             dropped: 0,
             closed: false,
@@ -142,8 +146,7 @@ impl<'run> Notices<'run> {
         let who = Who::of(call.thread).ok_or(Unread::Nothing)?;
         let exec = match read::exec(call, program, argv) {
             Ok(exec) => Some(exec),
-            // An ordinary user cannot look into the first process before it is the payload.
-            Err(Unread::Hidden) if who.parent == INIT => None,
+            Err(Unread::Hidden) if who.parent == INIT && !self.started => None,
             Err(unread) => return Err(unread),
         };
         let next = Try::new(call.thread, who, exec);
@@ -162,7 +165,9 @@ impl<'run> Notices<'run> {
         let who = self.acquaintances.who(call.thread);
         let who = who.filter(|who| who.pid != INIT).ok_or(Unread::Nothing)?;
         let all = match read {
-            Err(Unread::Hidden) if who.parent == INIT => return Err(Unread::Nothing),
+            Err(Unread::Hidden) if who.parent == INIT && !self.started => {
+                return Err(Unread::Nothing);
+            }
             other => other?,
         };
         match listener.waits(call) {
@@ -173,6 +178,7 @@ impl<'run> Notices<'run> {
 
     fn tell(&mut self, notices: Vec<Notice>, sink: &mut dyn Sink) {
         for notice in notices {
+            self.started |= matches!(notice.what, Noticed::Exec { .. });
             if self.told < NOTICES_MAX {
                 self.told += 1;
                 sink.noticed(notice);

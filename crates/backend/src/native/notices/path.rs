@@ -1,5 +1,5 @@
-//! From a path in a call to the place that it means, as text. No link is followed: what one leads to
-//! may change before the kernel looks.
+//! From a path in a call to the place that it means. Links are followed as they are now: another thread
+//! may change one before the kernel looks, so that this tells and never decides.
 
 use glovebox_cage::observe::{Call, Place};
 use glovebox_model::ByteString;
@@ -13,8 +13,125 @@ const AT_CWD: i32 = -100;
 /// The kernel takes no longer one.
 const PATH_MAX: usize = 4096;
 
-/// An empty path is the directory itself, where the call names one.
-pub(super) fn resolve(call: &Call, place: Place) -> Result<ByteString, Errno> {
+/// The kernel follows no more.
+const LINKS_MAX: u32 = 40;
+
+/// Whether a link at the end of a path is what is meant, or what it leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Last {
+    Itself,
+    Followed,
+}
+
+/// The place as the call spells it, no link followed.
+pub(super) fn spelled(call: &Call, place: Place) -> Result<ByteString, Errno> {
+    let (base, path) = parts(call, place)?;
+    tidy(&base, &path)
+}
+
+/// The place that the kernel would come to.
+pub(super) fn resolve(call: &Call, place: Place, last: Last) -> Result<ByteString, Errno> {
+    let (base, path) = parts(call, place)?;
+    follow(&base, &path, last, &|at| read_link(call.thread, at))
+}
+
+/// The sandbox's own `/proc` is not looked into: whatever is found there from outside is known to the
+/// kernel from then on, and a process inside would get another answer for it.
+fn read_link(pid: i32, at: &[u8]) -> Result<Option<Vec<u8>>, Errno> {
+    let on_host = match at.strip_prefix(b"/proc/") {
+        None => [format!("/proc/{pid}/root").as_bytes(), at].concat(),
+        Some(inside) => match of_process(inside) {
+            Process::None => return Ok(None),
+            Process::Own(rest) => [format!("/proc/{pid}/").as_bytes(), rest].concat(),
+            // All processes of a sandbox have the same.
+            Process::Other(b"root") => return Ok(Some(b"/".to_vec())),
+            Process::Other(rest) => match rest.split(is_slash).next() {
+                Some(b"cwd" | b"exe" | b"fd" | b"map_files" | b"task") => {
+                    return Err(Errno::ACCESS);
+                }
+                _ => return Ok(None),
+            },
+        },
+    };
+    let link = readlinkat(CWD, on_host, Vec::new());
+    Ok(link.ok().map(std::ffi::CString::into_bytes))
+}
+
+/// What a path below `/proc` names of a process, if of any.
+enum Process<'p> {
+    None,
+    Own(&'p [u8]),
+    Other(&'p [u8]),
+}
+
+fn of_process(inside: &[u8]) -> Process<'_> {
+    let Some(at) = inside.iter().position(is_slash) else {
+        return Process::None;
+    };
+    let (name, rest) = (&inside[..at], &inside[at + 1..]);
+    match name {
+        b"self" | b"thread-self" => Process::Own(rest),
+        name if name.iter().all(u8::is_ascii_digit) => Process::Other(rest),
+        _ => Process::None,
+    }
+}
+
+/// `link` gives the text of a link, and nothing for what is none.
+fn follow(
+    base: &[u8],
+    path: &[u8],
+    last: Last,
+    link: &dyn Fn(&[u8]) -> Result<Option<Vec<u8>>, Errno>,
+) -> Result<ByteString, Errno> {
+    let split = |text: &[u8]| -> Vec<Vec<u8>> {
+        let parts = text.split(is_slash).filter(|it| !it.is_empty());
+        parts.map(<[u8]>::to_vec).collect()
+    };
+    // Where the process stands was said by the kernel, and holds no link.
+    let mut at: Vec<u8> = tidy(base, &[])?.into_bytes();
+    if path.first() == Some(&b'/') || at == b"/" {
+        at.clear();
+    }
+    let mut ahead = split(path);
+    ahead.reverse();
+    // A slash at the end asks for a directory, so that a link there is followed.
+    let last = match path.last() {
+        Some(b'/') => Last::Followed,
+        _ => last,
+    };
+    let mut links = 0;
+    while let Some(part) = ahead.pop() {
+        match part.as_slice() {
+            b"." => {}
+            b".." => at.truncate(at.iter().rposition(|byte| *byte == b'/').unwrap_or(0)),
+            name => {
+                let here = at.len();
+                at.push(b'/');
+                at.extend_from_slice(name);
+                let is_meant = ahead.is_empty() && last == Last::Itself;
+                let text = match is_meant {
+                    true => None,
+                    false => link(&at)?,
+                };
+                let Some(text) = text else { continue };
+                links += 1;
+                if links > LINKS_MAX {
+                    return Err(Errno::LOOP);
+                }
+                match text.first() {
+                    Some(b'/') => at.clear(),
+                    _ => at.truncate(here),
+                }
+                ahead.extend(split(&text).into_iter().rev());
+            }
+        }
+    }
+    tidy(&at, &[])
+}
+
+/// Where the call begins, and the path from there. An empty path is the directory itself, where the
+/// call names one.
+fn parts(call: &Call, place: Place) -> Result<(Vec<u8>, Vec<u8>), Errno> {
     let (path, whole) = match argument(call, place.path) {
         // No path is the open file itself to this one; nobody has memory there.
         0 if call.watched.name == "utimensat" => (Vec::new(), true),
@@ -25,14 +142,14 @@ pub(super) fn resolve(call: &Call, place: Place) -> Result<ByteString, Errno> {
         return Err(Errno::NAMETOOLONG);
     }
     if path.first() == Some(&b'/') {
-        return tidy(&[], &path);
+        return Ok((Vec::new(), path));
     }
     let directory = place.directory.map(|at| number_of(argument(call, at)));
     match directory.filter(|fd| *fd != AT_CWD) {
         None if path.is_empty() => Err(Errno::NOENT),
-        None => tidy(&link(call.thread, "cwd")?, &path),
+        None => Ok((link(call.thread, "cwd")?, path)),
         Some(fd) if fd < 0 => Err(Errno::BADF),
-        Some(fd) => tidy(&link(call.thread, &format!("fd/{fd}"))?, &path),
+        Some(fd) => Ok((link(call.thread, &format!("fd/{fd}"))?, path)),
     }
 }
 
@@ -89,6 +206,44 @@ fn is_slash(byte: &u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn links_are_followed_where_the_kernel_follows_them() {
+        let links = [
+            ("/w/out", "/etc"),
+            ("/w/up", "../x"),
+            ("/w/d/back", ".."),
+            ("/proc/7/root", "/"),
+            ("/w/loop", "loop"),
+            ("/etc/mtab", "/proc/7/mounts"),
+        ];
+        let link = |at: &[u8]| {
+            let found = links.iter().find(|(name, _)| name.as_bytes() == at);
+            Ok(found.map(|(_, text)| text.as_bytes().to_vec()))
+        };
+        for (path, itself, followed) in [
+            ("a", "/w/a", "/w/a"),
+            ("out/x", "/etc/x", "/etc/x"),
+            ("out", "/w/out", "/etc"),
+            ("out/", "/etc", "/etc"),
+            ("out/../y", "/y", "/y"),
+            ("up/z", "/x/z", "/x/z"),
+            ("d/back/a", "/w/a", "/w/a"),
+            ("/proc/7/root/etc/x", "/etc/x", "/etc/x"),
+            ("out/mtab", "/etc/mtab", "/proc/7/mounts"),
+            ("../..", "/", "/"),
+        ] {
+            let found = |last| {
+                follow(b"/w", path.as_bytes(), last, &link)
+                    .unwrap()
+                    .display()
+            };
+            assert_eq!(found(Last::Itself), itself, "{path}");
+            assert_eq!(found(Last::Followed), followed, "{path}");
+        }
+        let looped = follow(b"/w", b"loop/x", Last::Itself, &link);
+        assert_eq!(looped, Err(Errno::LOOP));
+    }
 
     #[test]
     fn paths_are_tidied_as_text() {

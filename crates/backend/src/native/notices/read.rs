@@ -5,7 +5,7 @@ use glovebox_model::ByteString;
 use rustix::io::Errno;
 
 use super::memory::{bytes, number, text};
-use super::path::{argument, cwd, number_of, resolve};
+use super::path::{Last, argument, cwd, number_of, resolve, spelled};
 use super::{Unread, address};
 use crate::notice::Noticed;
 
@@ -29,11 +29,24 @@ const SINKS: [&[u8]; 6] = [
     b"/dev/tty",
 ];
 
+/// `O_NOFOLLOW`, and `O_EXCL`, by which nothing that is there is opened. The same on both machines.
+const OPENS_ITSELF: u32 = 0o400_000 | 0o200;
+
+/// Calls that change what stands at a name follow a link there; those that change names do not. One
+/// that can be told not to is taken to follow.
+fn last_of(call: &str) -> Last {
+    match call {
+        "lchown" | "lremovexattr" | "lsetxattr" | "mkdir" | "mkdirat" | "mknod" | "mknodat"
+        | "rmdir" | "unlink" | "unlinkat" => Last::Itself,
+        _ => Last::Followed,
+    }
+}
+
 /// Of a call that is no exec.
 pub(super) fn call(call: &Call) -> Result<Vec<Noticed>, Unread> {
     let name = call.watched.name;
-    let write = |path: Place, second: Result<Option<ByteString>, Errno>| {
-        let (path, second) = (resolve(call, path)?, second?);
+    let write = |path: Place, last: Last, second: Result<Option<ByteString>, Errno>| {
+        let (path, second) = (resolve(call, path, last)?, second?);
         let is_sink = second.is_none() && SINKS.contains(&path.as_bytes());
         let write = Noticed::Write {
             call: name,
@@ -59,19 +72,33 @@ pub(super) fn call(call: &Call) -> Result<Vec<Noticed>, Unread> {
         }
         Shape::Open { path, flags } => {
             let flags = number_of(argument(call, flags)).cast_unsigned();
+            let last = match flags & OPENS_ITSELF {
+                0 => Last::Followed,
+                _ => Last::Itself,
+            };
             match flags & OPENS_TO_WRITE {
                 0 => Ok(vec![Noticed::Read {
-                    path: resolve(call, path)?,
+                    path: resolve(call, path, last)?,
                 }]),
-                _ => write(path, Ok(None)),
+                _ => write(path, last, Ok(None)),
             }
         }
-        Shape::Change(path) => write(path, Ok(None)),
-        Shape::Rename { from, to } => write(from, resolve(call, to).map(Some)),
-        Shape::Link { made, existing } => write(made, resolve(call, existing).map(Some)),
+        Shape::Change(path) => write(path, last_of(name), Ok(None)),
+        Shape::Rename { from, to } => {
+            let to = resolve(call, to, Last::Itself);
+            write(from, Last::Itself, to.map(Some))
+        }
+        Shape::Link { made, existing } => {
+            let existing = resolve(call, existing, Last::Itself);
+            write(made, Last::Itself, existing.map(Some))
+        }
         Shape::Symlink { made, text: at } => {
             let target = text(call.thread, argument(call, at), PATH_MAX);
-            write(made, target.map(|(target, _)| ByteString::new(target)))
+            write(
+                made,
+                Last::Itself,
+                target.map(|(target, _)| ByteString::new(target)),
+            )
         }
         Shape::Execute { .. } | Shape::End => Ok(Vec::new()),
     }
@@ -109,7 +136,7 @@ fn addressed(call: &Call, addresses: &[(u64, u64)]) -> Result<Vec<Noticed>, Unre
 }
 
 pub(super) fn exec(call: &Call, program: Place, argv: u8) -> Result<Noticed, Unread> {
-    let program = resolve(call, program)?;
+    let program = spelled(call, program)?;
     let (argv, argv_truncated) = arguments(call, argument(call, argv))?;
     Ok(Noticed::Exec {
         program,

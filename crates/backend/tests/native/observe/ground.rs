@@ -35,7 +35,14 @@ pub(crate) fn spec(profile: &Profile, observe: Option<Observe>) -> Spec<'_> {
 
 pub(crate) fn open(yard: &Yard, profile: &Profile, observe: Observe) -> Prepared {
     let state = yard.house.state();
-    let spec = spec(profile, Some(observe));
+    let simulates = true;
+    let spec = spec(
+        profile,
+        Some(Observe {
+            simulates,
+            ..observe
+        }),
+    );
     yard.native().open(&spec, &state).unwrap()
 }
 
