@@ -10,6 +10,7 @@ use crate::town::{Town, told};
 const GATES: &str = r#"
 [[gate]]
 name = "migration"
+modes = ["simulate", "transactional"]
 because = "only the database is migrated, and it must still answer"
 check = [
   "exit",

@@ -148,7 +148,7 @@ impl<'args> Context<'args> {
     }
 
     pub(crate) fn engine(&self) -> Result<Engine> {
-        self.engine_in(self.own_state()?)
+        Engine::open(self.own_settings()?)
     }
 
     pub(crate) fn engine_with_seat(&self, keeper: Keeper) -> Result<(Engine, Seat)> {
@@ -160,6 +160,10 @@ impl<'args> Context<'args> {
     /// To look only: another state directory will do.
     pub(crate) fn engine_in(&self, state: StateDir) -> Result<Engine> {
         Engine::open(self.settings(state)?)
+    }
+
+    pub(crate) fn own_settings(&self) -> Result<Settings> {
+        self.settings(self.own_state()?)
     }
 
     fn own_state(&self) -> Result<StateDir> {

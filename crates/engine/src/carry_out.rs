@@ -52,7 +52,8 @@ impl Engine {
                 let exec = files.exec();
                 let kept = (&project, exec);
                 let listener = io.effects.clone();
-                let mut capture = self.capture(&call, &profile, kept, &masks, listener)?;
+                let mut capture =
+                    self.capture((&call, &stay.gated), &profile, kept, &masks, listener)?;
                 let simulation = match call.mode {
                     Mode::Simulate => Some(call.simulation.clone().unwrap_or_default()),
                     Mode::Run | Mode::Transactional | Mode::Mock => None,
@@ -129,8 +130,9 @@ impl Engine {
             stage::span("collect").in_scope(|| path::collect(exited, &files, memory.as_ref()));
         drop(memory);
         stage::reached("collect");
+        let gated = stay.gated.clone();
         let mut judging =
-            capture.map(|capture| Judging::new(capture, &call, settings, seats, cancel));
+            capture.map(|capture| Judging::new(capture, &call, gated, settings, seats, cancel));
         let judged = stage::span("judge").in_scope(|| {
             path::judge(captured, |record| {
                 stay.settle(self, record, judging.as_mut())

@@ -21,7 +21,7 @@ use glovebox_workspace::{Dir, Layout, Project};
 use crate::Keeper;
 use crate::approvals::{Approver, Binding, Given, Petition, Script, check_scripts, tool_of};
 use crate::backends::{Backends, Chosen};
-use crate::effects::Listener;
+use crate::effects::{Gated, Listener};
 use crate::environment;
 use crate::kept::{SandboxRequest, Slots, nothing_yet};
 use crate::leftovers;
@@ -67,6 +67,8 @@ pub(crate) struct Wanted {
     pub(crate) consent: Option<Consent>,
     /// The scripts as they were then.
     pub(crate) scripts: Option<Vec<ScriptRef>>,
+    /// A gate wants it run, and no gate judges it.
+    pub(crate) of_gate: bool,
 }
 
 impl Wanted {
@@ -76,6 +78,7 @@ impl Wanted {
             narrowed: None,
             consent: None,
             scripts: None,
+            of_gate: false,
         }
     }
 }
@@ -318,6 +321,7 @@ impl Engine {
             narrowed,
             consent,
             scripts: bound,
+            of_gate,
         } = wanted;
         if let Some(preview) = &call.preview {
             self.check_place(&call.ids.space_id, preview, draft)?;
@@ -335,6 +339,10 @@ impl Engine {
             check_scripts(bound, &now)?;
         }
         let chosen = self.choose(assessed.call(), assessed.profile())?;
+        let gated = match of_gate {
+            true => Gated::default(),
+            false => self.gated(&assessed, chosen.backend)?,
+        };
         let given = consent.as_ref().map_or(Given::Nothing, Given::Consent);
         let ruled = stage::span("obtain").in_scope(|| {
             let image = chosen.image.as_deref();
@@ -347,7 +355,7 @@ impl Engine {
         };
         let (call, profile) = (approved.assessed().call(), approved.assessed().profile());
         let berth = self.berth(call, profile, &chosen, PartialProfile::default())?;
-        let plan = Plan::new(draft.clone(), approved, chosen, berth, now)?;
+        let plan = Plan::new(draft.clone(), approved, chosen, berth, now)?.judged_by(gated);
         self.check_writes(&plan)?;
         self.check_denied(&plan)?;
         Ok(Planned::Ready(Box::new(plan)))

@@ -7,9 +7,10 @@ use glovebox_backend::{
     Host, HostMount, Observe, Order, Place, Room, Sandbox, SecretFiles, Spec, ToolchainLink,
     ToolchainMount, Tray, Tree,
 };
+use glovebox_gate::Kinds;
 use glovebox_model::{
-    Access, Agreed, ApprovalMode, BackendName, ByteString, Call, Code, Error, Exec, Mode,
-    NetworkMode, Profile, Result, Sandbox as Row, Stage,
+    Access, Agreed, ApprovalMode, BackendName, ByteString, Code, Error, Exec, Mode, NetworkMode,
+    Profile, Result, Sandbox as Row, Stage,
 };
 use glovebox_policy::{Assessed, MountMode};
 use glovebox_workspace::image::Held;
@@ -200,9 +201,10 @@ impl Engine {
             inputs: files.inputs(),
             artifacts: files.artifacts(),
         };
-        let observe = observe(plan.assessed().call());
+        let observe = observe(plan);
+        let simulates = observe.as_ref().is_some_and(|it| it.simulates);
         let opening = match given.brokered().is_empty() {
-            _ if observe.is_some() => Opening::Simulated,
+            _ if simulates => Opening::Simulated,
             // What leaves is compared with what was shown, inside TLS too.
             _ if plan.assessed().call().preview.is_some() => Opening::Possible,
             true => Opening::ByPolicyAlone,
@@ -211,6 +213,7 @@ impl Engine {
         let trust = self.trust(profile, opening)?;
         if supply.keeps_warm()
             && trust.is_none()
+            && observe.is_none()
             && given.handed().is_empty()
             && stay.is_plain()
             && stay.denied.is_empty()
@@ -391,12 +394,16 @@ impl Engine {
     }
 }
 
-/// Everything that a simulated program does is looked at.
-fn observe(call: &Call) -> Option<Observe> {
-    (call.mode == Mode::Simulate).then(|| Observe {
-        reads: call.simulation.as_ref().is_some_and(|it| it.reads),
+/// Everything that a simulated program does is looked at; of others what their gates ask about.
+fn observe(plan: &Plan) -> Option<Observe> {
+    let (call, watched) = (plan.assessed().call(), plan.gated().watched);
+    let simulates = call.mode == Mode::Simulate;
+    let asked = watched.contains(Kinds::PROCESSES) || watched.contains(Kinds::READS);
+    (simulates || asked).then(|| Observe {
+        simulates,
+        reads: watched.contains(Kinds::READS),
         // Tools that know of a simulation tell of themselves with our own command.
-        effect_command: std::env::current_exe().ok(),
+        effect_command: std::env::current_exe().ok().filter(|_| simulates),
     })
 }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::command::RunCommand;
 use crate::finding::Finding;
+use crate::kinds::Kinds;
 use crate::pointer::Pointer;
 use crate::subject::Subject;
 
@@ -52,6 +53,18 @@ impl<'e> Evidence<'e> {
             return Err("there is no output".to_owned());
         }
         serde_json::from_slice(stdout).map_err(|why| format!("the output is not JSON: {why}"))
+    }
+
+    /// Something that a check asks about was not watched for in this run.
+    pub(crate) fn unwatched(&self, asked: Kinds) -> Option<Finding> {
+        let missing = asked.without(self.subject.watched);
+        (!missing.is_empty()).then(|| {
+            Finding::bad(
+                FailureCode::MissingData,
+                format!("nothing is known of {missing}: it was not watched in this run"),
+                "run it with `--backend native` in a sandbox of its own",
+            )
+        })
     }
 
     /// All effects, or a finding that says that some are missing.

@@ -7,6 +7,7 @@ use glovebox_model::{Confidence, FailureCode, GateResult, GateStatus, Recovery, 
 use crate::check::Check;
 use crate::command::RunCommand;
 use crate::evidence::Evidence;
+use crate::kinds::Kinds;
 use crate::subject::Subject;
 
 pub const CHECKS_MAX: usize = 32;
@@ -83,7 +84,14 @@ impl Gate {
         &self.checks
     }
 
-    fn blocks(&self) -> bool {
+    /// The effects that its checks have to see.
+    pub fn asks(&self) -> Kinds {
+        let asked = self.checks.iter().map(Check::asks);
+        asked.fold(Kinds::NONE, Kinds::with)
+    }
+
+    /// Whether nothing is kept when it fails.
+    pub fn blocks(&self) -> bool {
         self.block && self.recovery != Some(Recovery::Ignore)
     }
 

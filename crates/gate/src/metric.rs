@@ -3,6 +3,7 @@
 use glovebox_model::{Deed, EffectKind, FileOp};
 
 use crate::history::Sample;
+use crate::kinds::Kinds;
 use crate::subject::Subject;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,6 +49,21 @@ impl Metric {
             Self::Artifacts => "artifacts",
             Self::ArtifactBytes => "artifact_bytes",
             Self::ExitCode => "exit_code",
+        }
+    }
+
+    /// The effects that it is counted from.
+    pub(crate) const fn asks(self) -> Kinds {
+        match self {
+            Self::ChangedFiles | Self::ChangedBytes => Kinds::WRITES,
+            Self::Effects | Self::Violations => Kinds::ACCOUNT,
+            Self::Requests => Kinds::of(EffectKind::NetworkRequest),
+            Self::Processes => Kinds::of(EffectKind::ProcessSpawn),
+            Self::DurationMs
+            | Self::StdoutBytes
+            | Self::Artifacts
+            | Self::ArtifactBytes
+            | Self::ExitCode => Kinds::NONE,
         }
     }
 

@@ -6,6 +6,7 @@ use glovebox_model::{
 
 use crate::contents::Contents;
 use crate::history::History;
+use crate::kinds::Kinds;
 
 /// An exec that has ended, well or not, and of which nothing is kept yet.
 #[derive(Debug, Clone)]
@@ -25,6 +26,8 @@ pub struct Subject<'s> {
     pub effects: &'s [Effect],
     /// Of all effects. When there are more than are here, checks that must see each one fail.
     pub effect_count: EffectCount,
+    /// What was watched for. Of other kinds nothing is known, however few effects are here.
+    pub watched: Kinds,
     pub changes: Option<ChangeCount>,
     pub artifacts: &'s [Artifact],
     pub mode: Mode,

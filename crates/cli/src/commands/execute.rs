@@ -9,7 +9,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use glovebox_engine::{Approver, Io, Listener, Seat, Sink, ToolchainSettings};
+use glovebox_engine::{Approver, Engine, Io, Listener, Seat, Sink, ToolchainSettings};
 use glovebox_model::{
     Call, Code, Effect, Error, Exec, ExecId, Mode, Program, Result, Stage, Status, Verdict,
     WorkspaceRef, Writes,
@@ -133,12 +133,14 @@ fn walk(
 ) -> Result<Exec> {
     // Before anything that might start a thread. Gates may want to run something themselves.
     let keeper = context::fork_keeper()?;
-    let spawner = match call.mode.is_judged() {
+    let context = Context::new(global);
+    let settings = context.own_settings()?;
+    let spawner = match call.mode.is_judged() || settings.config.gates_run_programs() {
         true => Some(context::fork_spawner()?),
         false => None,
     };
-    let context = Context::new(global);
-    let (engine, seat) = context.engine_with_seat(keeper)?;
+    let engine = Engine::open(settings)?;
+    let seat = engine.seat(keeper)?;
     let (cancel, asker) = interrupt::listen()?;
     let approver = match heard.asks {
         true => AtTerminal::open(&engine, &mut call)?,

@@ -41,5 +41,6 @@ pub(crate) fn answered(mut call: Call, approval: &Approval) -> Wanted {
         consent: Some(approval.consent()),
         // Of another program nobody has seen the scripts before.
         scripts: is_same.then(|| approval.ask.scripts.clone()),
+        of_gate: false,
     }
 }

@@ -343,6 +343,7 @@ impl Dispatcher {
             narrowed,
             consent,
             scripts,
+            of_gate: false,
         };
         match self.engine.plan(&draft, &project, wanted)? {
             Planned::Ready(plan) => Candidate::new(*plan, project, stdin),

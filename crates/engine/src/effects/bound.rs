@@ -4,13 +4,14 @@
 use std::collections::HashMap;
 
 use glovebox_model::{
-    ByteString, Call, Confidence, Deed, Effect, Exec, FailureCode, FileFacts, FileOp, FileWrite,
-    GateResult, GateStatus, Mode, NetCode, Recovery, Validation,
+    ByteString, Call, Confidence, Deed, Effect, Error, Exec, FailureCode, FileFacts, FileOp,
+    FileWrite, GateResult, GateStatus, Mode, NetCode, Recovery, Validation,
 };
 
 use crate::engine::Engine;
 
 const GATE: &str = "preview";
+const UNSEEN: &str = "unseen";
 /// Of what left.
 const SENT: &str = "previewed";
 /// Of what was written.
@@ -79,12 +80,28 @@ pub(crate) fn is_for_review(record: &Exec) -> bool {
     blocked.peek().is_some() && blocked.all(is_written)
 }
 
+/// Of what was written and cannot be read: it may be anything.
+pub(super) fn unseen(why: &Error) -> GateResult {
+    let reason = format!("what it wrote cannot be read: {}", why.message);
+    let way = "change what it does so that all of it can be looked at".to_owned();
+    failed((UNSEEN, UNSEEN), FailureCode::MissingData, reason, way)
+}
+
 fn blocked(validator: &str, reason: String, way: String) -> GateResult {
+    failed((GATE, validator), FailureCode::NonDeterminism, reason, way)
+}
+
+fn failed(
+    (gate, validator): (&str, &str),
+    code: FailureCode,
+    reason: String,
+    way: String,
+) -> GateResult {
     GateResult {
-        gate: GATE.to_owned(),
+        gate: gate.to_owned(),
         status: GateStatus::Blocked,
         blocked: true,
-        failure_code: Some(FailureCode::NonDeterminism),
+        failure_code: Some(code),
         remediation: Some(way.clone()),
         recovery: Some(Recovery::AskUser),
         validations: vec![Validation {
@@ -92,7 +109,7 @@ fn blocked(validator: &str, reason: String, way: String) -> GateResult {
             valid: false,
             confidence: Confidence::FULL,
             reason: Some(reason),
-            failure_code: Some(FailureCode::NonDeterminism),
+            failure_code: Some(code),
             remediation: Some(way),
         }],
     }

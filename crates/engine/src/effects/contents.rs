@@ -9,11 +9,11 @@ use glovebox_gate::{Beginning, Content, Contents};
 use glovebox_workspace::{Dir, Stream};
 use rustix::fs::{FileType, OFlags, fstat};
 
-use super::judging::Written;
+use super::judging::InLayer;
 
 #[derive(Debug)]
 pub(super) struct Files<'f> {
-    pub(super) written: Option<Written<'f>>,
+    pub(super) written: Option<InLayer<'f>>,
     /// Streams and artifacts; none when they could not be kept.
     pub(super) kept: Option<Dir>,
     pub(super) masks: &'f Secrets,

@@ -6,13 +6,13 @@ use std::fs::File;
 use std::io::Read as _;
 use std::time::{Duration, Instant};
 
-use glovebox_model::{ByteString, Deed, FileFacts, FileOp, FileWrite};
+use glovebox_model::{ByteString, Deed, Error, FileFacts, FileOp, FileWrite};
 use glovebox_workspace::change::{self, Change, Changes, Facts, What};
 use glovebox_workspace::{Dir, Kind};
 use rustix::fs::OFlags;
 
 use super::gathering::{Gathering, Observed};
-use super::judging::Written;
+use super::judging::InLayer;
 use super::permissions::Permissions;
 
 /// Text of differences, in all and of one file.
@@ -23,8 +23,8 @@ const LOOK: Duration = Duration::from_secs(10);
 const LOOKED_FOR: u64 = 256 << 20;
 
 /// Tells all changes of a layer.
-pub(super) fn tell(written: &Written<'_>, permissions: &Permissions<'_>, to: &Gathering) {
-    let Written {
+pub(super) fn tell(written: &InLayer<'_>, permissions: &Permissions<'_>, to: &Gathering) {
+    let InLayer {
         changes,
         work,
         upper,
@@ -64,7 +64,9 @@ pub(super) fn tell(written: &Written<'_>, permissions: &Permissions<'_>, to: &Ga
             }),
         });
     }
-    top(written, to);
+    // Attributes of the kernel's own that a program made up are never carried over.
+    to.dropped(changes.unseen.saturating_add(changes.dropped_attributes));
+    top(changes, to);
     for skipped in &changes.skipped {
         let why = format!(
             "a {} cannot be carried into a workspace",
@@ -86,19 +88,29 @@ pub(super) fn tell(written: &Written<'_>, permissions: &Permissions<'_>, to: &Ga
     }
 }
 
-/// The workspace's own directory: its mode is nobody's to carry over, and must not go untold.
-fn top(written: &Written<'_>, to: &Gathering) {
-    let mode = |dir: &Dir| {
-        let opened = dir.open_plain(b"", OFlags::PATH | OFlags::DIRECTORY).ok()?;
-        let stat = rustix::fs::fstat(opened).ok()?;
-        Some(stat.st_mode & 0o777)
-    };
-    let (Some(before), Some(after)) = (mode(written.work), mode(written.upper)) else {
+/// What it wrote cannot be read, so that it may be anything.
+pub(super) fn tell_unread(why: &Error, to: &Gathering) {
+    to.add(Observed {
+        refusal: Some(format!("what it wrote cannot be read: {}", why.message)),
+        simulated_result: None,
+        deed: Deed::FilesystemWrite(FileWrite {
+            operation: FileOp::Attempted,
+            path: ByteString::try_from(".").unwrap_or_default(),
+            from: None,
+            before: None,
+            after: None,
+            diff: None,
+            call: None,
+        }),
+    });
+    to.dropped(1);
+}
+
+/// The workspace's own directory: its mode is never carried over, and must not go untold.
+fn top(changes: &Changes, to: &Gathering) {
+    let Some((before, after)) = changes.top else {
         return;
     };
-    if before == after {
-        return;
-    }
     let facts = |mode| FileFacts {
         kind: kind(Kind::Directory),
         size: 0,

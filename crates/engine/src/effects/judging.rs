@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::contents::Files;
 use super::gathering::Gathered;
-use super::{Capture, bound, files, preview};
+use super::{Capture, Gated, bound, files, preview};
 use crate::approvals::tool_of;
 use crate::engine::{Engine, Io, Planned, Seat, Wanted};
 use crate::path::Draft;
@@ -32,9 +32,19 @@ const RECORDED_BYTES: usize = 256 << 10;
 /// Earlier runs that are looked at.
 const EARLIER: usize = 200;
 
-/// What an exec wrote beside its workspace.
+/// What an exec wrote.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Written<'w> {
+pub(crate) enum Written<'w> {
+    /// Nothing that could be held back.
+    Nothing,
+    Layer(InLayer<'w>),
+    /// It wrote something that cannot be read.
+    Unread(&'w Error),
+}
+
+/// What lies beside the workspace.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InLayer<'w> {
     pub(crate) changes: &'w Changes,
     pub(crate) work: &'w Dir,
     pub(crate) upper: &'w Dir,
@@ -44,6 +54,7 @@ pub(crate) struct Written<'w> {
 pub(crate) struct Judging<'run, 'engine> {
     capture: Capture<'engine>,
     call: &'run Call,
+    gated: Gated,
     settings: &'run ToolchainSettings,
     seats: Option<&'run dyn Fn() -> Result<Seat>>,
     cancel: &'run Cancel,
@@ -53,6 +64,7 @@ impl<'run, 'engine> Judging<'run, 'engine> {
     pub(crate) fn new(
         capture: Capture<'engine>,
         call: &'run Call,
+        gated: Gated,
         settings: &'run ToolchainSettings,
         seats: Option<&'run dyn Fn() -> Result<Seat>>,
         cancel: &'run Cancel,
@@ -60,6 +72,7 @@ impl<'run, 'engine> Judging<'run, 'engine> {
         Self {
             capture,
             call,
+            gated,
             settings,
             seats,
             cancel,
@@ -67,12 +80,7 @@ impl<'run, 'engine> Judging<'run, 'engine> {
     }
 
     /// Fills in what it did and what the gates say; what a gate blocks is `held`.
-    pub(crate) fn judge(
-        &mut self,
-        engine: &Engine,
-        record: &mut Exec,
-        written: Option<Written<'_>>,
-    ) {
+    pub(crate) fn judge(&mut self, engine: &Engine, record: &mut Exec, written: Written<'_>) {
         let Capture {
             gathering,
             observer,
@@ -81,9 +89,17 @@ impl<'run, 'engine> Judging<'run, 'engine> {
         // Nothing of the program is left that could tell more.
         drop(reports.take());
         observer.finish();
-        if let Some(written) = &written {
-            files::tell(written, observer.permissions(), gathering);
-        }
+        let layer = match written {
+            Written::Nothing => None,
+            Written::Layer(layer) => {
+                files::tell(&layer, observer.permissions(), gathering);
+                Some(layer)
+            }
+            Written::Unread(why) => {
+                files::tell_unread(why, gathering);
+                None
+            }
+        };
         let gathered = gathering.all();
         record.effect_count = Some(gathered.count);
         record.effects = without_contents(first(&gathered.effects));
@@ -93,18 +109,25 @@ impl<'run, 'engine> Judging<'run, 'engine> {
                 digest: preview::digest(record, &gathered.effects),
             });
         }
-        if !has_run(record.status) {
+        if !has_run(record) {
             return;
         }
         record.gates = match bound::strayed(record) {
             Some(strayed) => vec![strayed],
             None => {
                 let differs = engine.differs(self.call, record, &gathered.effects);
-                let asked = self.ask(engine, record, &gathered, written);
+                let asked = self.ask(engine, record, &gathered, layer);
                 differs.into_iter().chain(asked).collect()
             }
         };
-        if record.gates.iter().any(|it| it.blocked) {
+        if let Written::Unread(why) = written
+            && !record.gates.iter().any(|it| it.blocked)
+        {
+            record.gates.push(bound::unseen(why));
+        }
+        let is_blocked = record.gates.iter().any(|it| it.blocked);
+        // What ended it otherwise is still how it ended.
+        if is_blocked && matches!(record.status, Status::Succeeded | Status::Failed) {
             record.status = Status::Held;
         }
     }
@@ -114,11 +137,10 @@ impl<'run, 'engine> Judging<'run, 'engine> {
         engine: &Engine,
         record: &Exec,
         gathered: &Gathered,
-        written: Option<Written<'_>>,
+        written: Option<InLayer<'_>>,
     ) -> Vec<GateResult> {
         let tool = tool_of(self.call);
-        let config = engine.config();
-        let gates = config.gates_for(&record.ids, &tool, record.risk.tier, record.mode);
+        let gates = &self.gated.gates;
         if gates.is_empty() {
             return Vec::new();
         }
@@ -147,6 +169,7 @@ impl<'run, 'engine> Judging<'run, 'engine> {
             stderr_bytes: record.stderr_bytes,
             effects: &gathered.effects,
             effect_count: gathered.count,
+            watched: self.gated.watched,
             changes: record.changes,
             artifacts: &record.artifacts,
             mode: record.mode,
@@ -168,7 +191,7 @@ impl<'run, 'engine> Judging<'run, 'engine> {
                 .filter(|it| !it.changes.is_empty())
                 .map(|_| &record.exec_id),
         };
-        judge(&gates, &subject, &bench)
+        judge(gates, &subject, &bench)
     }
 }
 
@@ -183,9 +206,14 @@ fn looks_back(gate: &Gate) -> bool {
     })
 }
 
-/// What never ran, or was ended from outside, is not judged: there is nothing to keep.
-const fn has_run(status: Status) -> bool {
-    matches!(status, Status::Succeeded | Status::Failed)
+/// What never ran is not judged, nor what was ended from outside, where that keeps nothing. A plain run
+/// keeps what it wrote until then.
+const fn has_run(record: &Exec) -> bool {
+    match record.status {
+        Status::Succeeded | Status::Failed => true,
+        Status::TimedOut | Status::Killed | Status::Canceled => matches!(record.mode, Mode::Run),
+        _ => false,
+    }
 }
 
 /// Whoever may read a record need not be somebody who may read files.
@@ -373,6 +401,7 @@ impl Engine {
         let draft = Draft::new(&call, project.id().clone())?;
         let wanted = Wanted {
             consent: Some(Consent::of_policy()),
+            of_gate: true,
             ..Wanted::of(call)
         };
         match self.plan(&draft, &project, wanted)? {

@@ -6,6 +6,7 @@
 mod bound;
 mod contents;
 mod files;
+mod gated;
 mod gathering;
 mod judging;
 mod observer;
@@ -23,9 +24,10 @@ use glovebox_model::{Access, Call, Effect, Exec, ExecId, Mode, Profile, Result, 
 use glovebox_workspace::Project;
 
 pub(crate) use bound::is_for_review;
+pub(crate) use gated::Gated;
 pub(crate) use gathering::Gathering;
 pub use gathering::Listener;
-pub(crate) use judging::{Judging, Written, first};
+pub(crate) use judging::{InLayer, Judging, Written, first};
 pub(crate) use observer::Observer;
 pub(crate) use permissions::Permissions;
 pub use preview::Rehearsed;
@@ -71,18 +73,19 @@ impl Engine {
         Ok((lasting.collect(), next, whole))
     }
 
-    /// None for an exec that nobody judges.
+    /// None for an exec that nothing judges.
     pub(crate) fn capture(
         &self,
-        call: &Call,
+        (call, gated): (&Call, &Gated),
         profile: &Profile,
         (project, exec): (&Project, &ExecId),
         masks: &Arc<Secrets>,
         listener: Option<Arc<dyn Listener>>,
     ) -> Result<Option<Capture<'_>>> {
         match call.mode {
-            Mode::Run | Mode::Mock => return Ok(None),
-            Mode::Simulate | Mode::Transactional => {}
+            Mode::Run if gated.gates.is_empty() => return Ok(None),
+            Mode::Mock => return Ok(None),
+            Mode::Run | Mode::Simulate | Mode::Transactional => {}
         }
         let log = project.effect_log(exec)?;
         let gathering = Arc::new(Gathering::new(log, Arc::clone(masks), listener));

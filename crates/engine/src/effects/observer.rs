@@ -139,7 +139,11 @@ impl<'engine> Observer<'engine> {
         let shown = path.display();
         let (path, refusal) = match place(&shown) {
             Place::Scratch => return,
-            Place::Workspace(rest) => (ByteString::try_from(rest.as_str()), None),
+            // No layer has the last word on what may not be written.
+            Place::Workspace(rest) => (
+                ByteString::try_from(rest.as_str()),
+                self.permissions.not_writable(),
+            ),
             Place::Outside if shown.split('/').any(|part| part == BYTECODE) => return,
             Place::Outside => {
                 let why =
@@ -151,7 +155,7 @@ impl<'engine> Observer<'engine> {
         if !self.is_new(Which::Written, &path) {
             return;
         }
-        let is_outside = refusal.is_some();
+        let is_refused = refusal.is_some();
         let observed = Observed {
             refusal,
             simulated_result: None,
@@ -165,7 +169,7 @@ impl<'engine> Observer<'engine> {
                 call: Some(call.to_owned()),
             }),
         };
-        match is_outside {
+        match is_refused {
             true => {
                 self.gathering.add(observed);
             }

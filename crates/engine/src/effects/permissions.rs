@@ -84,10 +84,13 @@ impl<'engine> Permissions<'engine> {
 
     /// Why these paths of the workspace may not be written.
     pub(crate) fn of_write(&self, paths: impl Iterator<Item = String>) -> Option<String> {
-        if !self.writable {
-            return Some("the workspace is not writable for this exec".to_owned());
-        }
-        self.of_paths(paths.collect())
+        self.not_writable()
+            .or_else(|| self.of_paths(paths.collect()))
+    }
+
+    pub(crate) fn not_writable(&self) -> Option<String> {
+        let why = "the workspace is not writable for this exec";
+        (!self.writable).then(|| why.to_owned())
     }
 
     /// Why these may not be read.

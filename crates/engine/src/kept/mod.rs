@@ -32,6 +32,7 @@ pub(crate) use leased::Leased;
 use name::Scope;
 pub(crate) use slots::Slots;
 
+use crate::approvals::tool_of;
 use crate::backends::Chosen;
 use crate::engine::Engine;
 use crate::path::random;
@@ -63,7 +64,11 @@ impl Engine {
     /// on that sandbox's workspace.
     pub(crate) fn place(&self, call: &mut Call) -> Result<()> {
         // What is judged, or thrown away, has a sandbox of its own.
-        let alone = call.mode.is_judged() || call.over.is_some();
+        let judged = || {
+            let tool = tool_of(call);
+            self.config().may_judge(&call.ids, Some(&tool), call.mode)
+        };
+        let alone = call.mode.is_judged() || call.over.is_some() || judged();
         if call.placement == Placement::Fresh && !alone {
             let lifetime = self.config().sandbox_for(&call.ids).lifetime;
             if lifetime != Lifetime::Exec && can_be_kept(&call.workspace) {

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::draft::{Draft, random};
 use super::obtain::Approved;
 use crate::backends::Chosen;
+use crate::effects::Gated;
 use crate::kept::Berth;
 
 #[derive(Debug)]
@@ -19,6 +20,7 @@ pub(crate) struct Plan {
     berth: Option<Berth>,
     /// The scripts that it runs, as they were looked at.
     scripts: Vec<ScriptRef>,
+    gated: Gated,
 }
 
 impl Plan {
@@ -45,7 +47,17 @@ impl Plan {
             chosen,
             berth,
             scripts,
+            gated: Gated::default(),
         })
+    }
+
+    pub(crate) fn judged_by(mut self, gated: Gated) -> Self {
+        self.gated = gated;
+        self
+    }
+
+    pub(crate) fn gated(&self) -> &Gated {
+        &self.gated
     }
 
     pub(crate) fn chosen(&self) -> &Chosen {

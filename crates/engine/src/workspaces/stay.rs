@@ -18,7 +18,7 @@ use super::basis::Basis;
 use super::denied::{Search, WORK};
 use super::room::{Layers, Room};
 use super::waiting::{count, read};
-use crate::effects::{Judging, Written};
+use crate::effects::{Gated, InLayer, Judging, Written};
 use crate::engine::Engine;
 use crate::path::Plan;
 
@@ -33,6 +33,8 @@ pub(crate) struct Stay {
     occupied: Option<Occupied>,
     pub(crate) layer: Option<Layered>,
     pub(crate) basis: Option<Basis>,
+    /// What judges it.
+    pub(crate) gated: Gated,
     /// What rules deny to it.
     pub(crate) denied: DeniedPaths,
     /// Where a layer in memory lies when the program has ended.
@@ -174,9 +176,11 @@ impl Engine {
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<Stay> {
         let denied = self.denied(plan);
+        let gated = plan.gated().clone();
         if project.work().is_none() {
             return Ok(Stay {
                 denied,
+                gated,
                 ..Stay::default()
             });
         }
@@ -220,7 +224,7 @@ impl Engine {
             }
         };
         let layer = match writes {
-            Writes::Direct if !stands_apart => None,
+            Writes::Direct if !stands_apart && !gated.holds => None,
             // What may not be written needs no layer.
             _ if profile.workspace != Access::Rw => None,
             Writes::Direct | Writes::Held | Writes::IfOk | Writes::Dropped => {
@@ -264,6 +268,7 @@ impl Engine {
             occupied,
             layer,
             basis,
+            gated,
             denied,
             snapshot,
             room,
@@ -383,15 +388,18 @@ impl Stay {
             let Some(judging) = judging else {
                 return Verdict::Keep;
             };
-            judging.judge(engine, record, None);
-            return match record.mode {
-                Mode::Simulate => Verdict::Discard,
-                Mode::Run | Mode::Transactional | Mode::Mock => Verdict::Keep,
+            judging.judge(engine, record, Written::Nothing);
+            return match (record.mode, record.status) {
+                (Mode::Simulate, _) | (_, Status::Held) => Verdict::Discard,
+                (Mode::Run | Mode::Transactional | Mode::Mock, _) => Verdict::Keep,
             };
         };
         if let Some(tray) = self.tray
             && let Err(error) = carry(&tray, &mut layer.held, record)
         {
+            if let Some(judging) = judging {
+                judging.judge(engine, record, Written::Unread(&error));
+            }
             let exec = record.exec_id.clone();
             record
                 .notes
@@ -498,24 +506,35 @@ fn decide(
 ) -> Result<Verdict> {
     let exec = record.exec_id.clone();
     let workspace = engine.workspace(&layer.space, &layer.which, None)?;
-    let changes = read(&layer.held, workspace.work()?)?;
+    let unlocked = layer.held.unlock().map_err(|error| error.at(Stage::Judge));
+    let changes = match unlocked.and_then(|()| read(&layer.held, workspace.work()?)) {
+        Ok(changes) => changes,
+        Err(error) => {
+            if let Some(judging) = judging {
+                judging.judge(engine, record, Written::Unread(&error));
+            }
+            return Err(error);
+        }
+    };
     record.changes = Some(count(&changes));
     let rewritten = basis.and_then(|basis| basis.rewritten(&changes));
     record.notes.extend(rewritten);
     if let Some(judging) = judging {
-        let written = Written {
+        let found = InLayer {
             changes: &changes,
             work: workspace.work()?,
             upper: layer.held.upper(),
         };
-        judging.judge(engine, record, Some(written));
+        judging.judge(engine, record, Written::Layer(found));
     }
+    let is_blocked = record.gates.iter().any(|it| it.blocked);
     // Who carries changes over has the workspace alone; until then nobody exchanges it.
     drop(occupied);
     let verdict = match (record.writes, record.status) {
-        // Held by a gate: they wait, and nobody keeps them.
-        (_, Status::Held) if !changes.is_empty() => return Ok(Verdict::Hold),
         (Writes::Dropped, _) => Verdict::Discard,
+        // Held by a gate: they wait, and are not kept.
+        _ if is_blocked && !changes.is_empty() => return Ok(Verdict::Hold),
+        _ if is_blocked => Verdict::Discard,
         _ if changes.is_empty() => Verdict::Keep,
         (Writes::Held, _) => return Ok(Verdict::Hold),
         (Writes::Direct, _) | (Writes::IfOk, Status::Succeeded) => {

@@ -173,7 +173,11 @@ impl Workspace<'_> {
         }
         let has_run = matches!(record.status, Status::Succeeded | Status::Failed);
         let judged = record.effect_count.is_some() && (has_run || reviewed);
-        if record.writes == Writes::Dropped || record.mode.is_judged() && !judged {
+        // A crash came before its gates.
+        let lost = record.status == Status::Lost
+            && (self.engine.config()).may_judge(&record.ids, None, record.mode);
+        let must_be = record.mode.is_judged() || lost;
+        if record.writes == Writes::Dropped || must_be && !judged {
             let message = format!(
                 "`{exec}` ended as `{}`, and nobody judged it",
                 record.status

@@ -15,6 +15,10 @@ pub struct Bounds {
 }
 
 impl Bounds {
+    pub(super) const fn asks(&self) -> crate::kinds::Kinds {
+        self.quantity.asks()
+    }
+
     pub fn new(
         quantity: Quantity,
         min: Option<Finite>,

@@ -4,11 +4,13 @@ use std::sync::{Arc, LazyLock};
 
 use cel::common::ast::{EntryExpr, Expr};
 use cel::{Context, Env, IdedExpr, Program, Value};
-use glovebox_model::FailureCode;
+use glovebox_model::{EffectKind, FailureCode};
 
 use super::Found;
 use crate::evidence::Evidence;
 use crate::finding::Finding;
+use crate::kinds::Kinds;
+use crate::metric::Metric;
 use facts::{Facts, Weight};
 
 mod facts;
@@ -74,6 +76,21 @@ impl Expression {
         }
     }
 
+    pub(super) fn asks(&self) -> Kinds {
+        let account = ["effects", "effect_count", "violations"];
+        let writes = ["changed_files", "changed_bytes"];
+        let asked = match account.into_iter().any(|it| self.uses(it)) {
+            true => Kinds::ACCOUNT,
+            false if writes.into_iter().any(|it| self.uses(it)) => Kinds::WRITES,
+            false => Kinds::NONE,
+        };
+        // No kind is known by anything but its name.
+        match self.uses("effects") && self.text.contains(EffectKind::FilesystemRead.as_str()) {
+            true => asked.with(Kinds::READS),
+            false => asked,
+        }
+    }
+
     pub(super) fn try_on(&self, evidence: &Evidence<'_>) -> Found {
         let unknown =
             |reason: String, way_out: &str| Finding::bad(FailureCode::MissingData, reason, way_out);
@@ -91,6 +108,15 @@ impl Expression {
         }
         if self.uses("output") {
             evidence.output()?;
+        }
+        for (name, metric) in [
+            ("changed_files", Metric::ChangedFiles),
+            ("changed_bytes", Metric::ChangedBytes),
+        ] {
+            if self.uses(name) && metric.of(subject).is_none() {
+                let reason = format!("`{name}` is not known: there was more than was counted");
+                return Err(unknown(reason, "do less in one run"));
+            }
         }
         let facts = Facts::of(evidence, &|name| self.uses(name));
         let Weight(values) = facts.weight();

@@ -5,6 +5,7 @@ use glovebox_model::{Bytes, FailureCode};
 use super::Found;
 use crate::evidence::Evidence;
 use crate::finding::Finding;
+use crate::kinds::Kinds;
 use crate::metric::Metric;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,6 +18,13 @@ pub struct MaxSize {
 }
 
 impl MaxSize {
+    pub(super) const fn asks(&self) -> Kinds {
+        match self.changed_bytes.is_some() || self.changed_files.is_some() {
+            true => Kinds::WRITES,
+            false => Kinds::NONE,
+        }
+    }
+
     pub(super) fn try_on(&self, evidence: &Evidence<'_>) -> Found {
         let sizes = [
             (Metric::StdoutBytes, self.stdout),

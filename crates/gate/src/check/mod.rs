@@ -35,6 +35,7 @@ pub use schema::Schema;
 use crate::command::CommandCheck;
 use crate::evidence::Evidence;
 use crate::finding::Finding;
+use crate::kinds::Kinds;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Check {
@@ -141,7 +142,27 @@ impl Check {
         }
     }
 
+    /// The effects that it has to see.
+    pub fn asks(&self) -> Kinds {
+        match self {
+            Self::NotNull(_) | Self::Schema(_) | Self::Monotonic(_) | Self::Exit(_) => Kinds::NONE,
+            Self::MaxSize(it) => it.asks(),
+            Self::StatisticalBounds(it) => it.asks(),
+            Self::Anomaly(it) => it.quantity.asks(),
+            // Arguments of programs are looked through where they are known: they are neither kept nor
+            // sent.
+            Self::NoSecrets(_) | Self::Deterministic(_) => Kinds::WRITES.with(Kinds::REQUESTS),
+            Self::PathScope(_) | Self::DiffSize(_) | Self::Command(_) => Kinds::WRITES,
+            Self::NoNetwork | Self::Hosts(_) => Kinds::REQUESTS,
+            Self::NoViolations => Kinds::ACCOUNT,
+            Self::Cel(it) => it.asks(),
+        }
+    }
+
     pub(crate) fn try_on(&self, evidence: &Evidence<'_>) -> Finding {
+        if let Some(missing) = evidence.unwatched(self.asks()) {
+            return missing;
+        }
         let found = match self {
             Self::NotNull(it) => it.try_on(evidence),
             Self::Schema(it) => it.try_on(evidence),

@@ -7,6 +7,7 @@ use glovebox_model::FailureCode;
 use crate::evidence::Evidence;
 use crate::finding::Finding;
 use crate::history::Sample;
+use crate::kinds::Kinds;
 use crate::metric::Metric;
 use crate::pointer::Pointer;
 
@@ -17,6 +18,13 @@ pub enum Quantity {
 }
 
 impl Quantity {
+    pub(super) const fn asks(&self) -> Kinds {
+        match self {
+            Self::Metric(metric) => metric.asks(),
+            Self::At(_) => Kinds::NONE,
+        }
+    }
+
     pub(super) fn of(&self, evidence: &Evidence<'_>) -> Result<f64, Finding> {
         let found = match self {
             Self::Metric(metric) => metric.of(evidence.subject).map(decimal),

@@ -1,8 +1,8 @@
 use std::cell::Cell;
 
 use glovebox_gate::{
-    Beginning, Check, CommandCheck, CommandOutcome, Content, Contents, Gate, History, NoContents,
-    RunCommand, Subject, judge,
+    Beginning, Check, CommandCheck, CommandOutcome, Content, Contents, Gate, History, Kinds,
+    NoContents, RunCommand, Subject, judge,
 };
 use glovebox_model::{
     Approach, ByteString, Correlation, Deed, Effect, EffectCount, FailureCode, FileFacts, FileOp,
@@ -91,6 +91,7 @@ pub(crate) fn with_subject<T>(
         stderr_bytes: 0,
         effects,
         effect_count: counted(effects),
+        watched: Kinds::ALL,
         changes: None,
         artifacts: &[],
         mode: Mode::Transactional,

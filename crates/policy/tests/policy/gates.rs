@@ -285,8 +285,8 @@ fn every_mistake_in_a_gate_is_named_with_its_place() {
             "`recovery`: `pray` is not one of `retry_alt_tool`, `ask_user`, `escalate`, `ignore` (g.toml:4:12)",
         ),
         (
-            with_check("\"exit\"") + "modes = [\"run\"]\n",
-            "`modes`: `run` is not one of `simulate`, `transactional` (g.toml:4:10)",
+            with_check("\"exit\"") + "modes = [\"mock\"]\n",
+            "`modes`: `mock` is not one of `run`, `simulate`, `transactional` (g.toml:4:10)",
         ),
         (
             with_check("\"exit\"") + "tools = []\n",
@@ -455,7 +455,11 @@ fn gates_hold_where_their_scope_says() {
         of(&ids(), "shell", Tier::High, Mode::Simulate),
         [Gate::VIOLATIONS, "all", "shell", "high", "simulated"]
     );
-    assert!(of(&ids(), "shell", Tier::High, Mode::Run).is_empty());
+    assert_eq!(
+        of(&ids(), "shell", Tier::High, Mode::Run),
+        ["all", "shell", "high"]
+    );
+    assert!(of(&ids(), "shell", Tier::High, Mode::Mock).is_empty());
     let named = Correlation {
         user_id: Some("dana".to_owned()),
         agent_id: Some("bot".to_owned()),

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use glovebox_gate::{
-    CommandCheck, CommandOutcome, Gate, History, NoContents, RunCommand, Subject, judge,
+    CommandCheck, CommandOutcome, Gate, History, Kinds, NoContents, RunCommand, Subject, judge,
 };
 use glovebox_model::{
     Correlation, Effect, EffectCount, FailureCode, Mode, Result, SpaceId, Status, Tier,
@@ -161,6 +161,7 @@ impl Example {
                 violations: count(self.effects.iter().filter(|it| !it.would_succeed).count()),
                 dropped: 0,
             },
+            watched: Kinds::ALL,
             changes: None,
             artifacts: &[],
             mode: Mode::Simulate,

@@ -64,21 +64,34 @@ pub(super) struct ScopedGate {
 impl Config {
     /// The gates that judge an exec, in the order in which they are asked: in a simulation first the
     /// one for what policy would refuse, then those of the file's top, then those of each narrower
-    /// layer. The ids must be known to be true. What runs on the workspace itself has none, since
-    /// there is nothing left to be kept.
+    /// layer. The ids must be known to be true. Where nothing runs, nothing is judged.
     pub fn gates_for(&self, ids: &Correlation, tool: &str, tier: Tier, mode: Mode) -> Vec<Gate> {
         let mut gates = match mode {
-            Mode::Run | Mode::Mock => return Vec::new(),
+            Mode::Mock => return Vec::new(),
             Mode::Simulate => vec![Gate::violations()],
-            Mode::Transactional => Vec::new(),
+            Mode::Run | Mode::Transactional => Vec::new(),
         };
         let about = self.gates.iter();
         let mut about: Vec<_> = about
-            .filter(|it| it.scope.holds(ids, tool, tier, mode))
+            .filter(|it| it.scope.holds(ids, Some(tool), Some(tier), mode))
             .collect();
         about.sort_by_key(|it| it.layer);
         gates.extend(about.into_iter().map(|it| it.gate.clone()));
         gates
+    }
+
+    /// Whether a gate may judge an exec whose tier is not known, nor its tool unless it is given.
+    pub fn may_judge(&self, ids: &Correlation, tool: Option<&str>, mode: Mode) -> bool {
+        let mut gates = self.gates.iter();
+        mode != Mode::Mock && gates.any(|it| it.scope.holds(ids, tool, None, mode))
+    }
+
+    /// Whether a gate wants a program of its own to be run.
+    pub fn gates_run_programs(&self) -> bool {
+        let is_command = |it: &Check| matches!(it, Check::Command(_));
+        self.gates
+            .iter()
+            .any(|it| it.gate.checks().iter().any(is_command))
     }
 }
 

@@ -21,9 +21,10 @@ pub(super) struct Scope {
     modes: Vec<Judged>,
 }
 
-/// The modes in which something waits to be kept.
+/// The modes in which something is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Judged {
+    Run,
     Simulate,
     Transactional,
 }
@@ -31,6 +32,7 @@ enum Judged {
 impl Judged {
     const fn mode(self) -> Mode {
         match self {
+            Self::Run => Mode::Run,
             Self::Simulate => Mode::Simulate,
             Self::Transactional => Mode::Transactional,
         }
@@ -38,7 +40,7 @@ impl Judged {
 }
 
 impl Word for Judged {
-    const ALL: &'static [Self] = &[Self::Simulate, Self::Transactional];
+    const ALL: &'static [Self] = &[Self::Run, Self::Simulate, Self::Transactional];
     fn word(self) -> &'static str {
         self.mode().as_str()
     }
@@ -117,7 +119,14 @@ impl Scope {
         Ok(true)
     }
 
-    pub(super) fn holds(&self, ids: &Correlation, tool: &str, tier: Tier, mode: Mode) -> bool {
+    /// A tool or a tier that is not known may be any.
+    pub(super) fn holds(
+        &self,
+        ids: &Correlation,
+        tool: Option<&str>,
+        tier: Option<Tier>,
+        mode: Mode,
+    ) -> bool {
         let listed = |list: &[String], id: Option<&str>| {
             list.is_empty() || id.is_some_and(|id| list.iter().any(|it| it == id))
         };
@@ -125,8 +134,9 @@ impl Scope {
             && listed(&self.users, ids.user_id.as_deref())
             && listed(&self.agents, ids.agent_id.as_deref())
             && listed(&self.conversations, ids.conversation_id.as_deref())
-            && (self.tools.is_empty() || self.tools.iter().any(|it| it.matches(tool)))
-            && (self.tiers.is_empty() || self.tiers.contains(&tier))
+            && (self.tools.is_empty()
+                || tool.is_none_or(|tool| self.tools.iter().any(|it| it.matches(tool))))
+            && (self.tiers.is_empty() || tier.is_none_or(|tier| self.tiers.contains(&tier)))
             && (self.modes.is_empty() || self.modes.iter().any(|it| it.mode() == mode))
     }
 }

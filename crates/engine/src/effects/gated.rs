@@ -1,0 +1,158 @@
+//! The gates over an exec, known before it starts: what they have to see is watched, and what cannot be
+//! judged where it would run is refused.
+
+use glovebox_gate::{Gate, Kinds};
+use glovebox_model::{
+    Access, BackendName, Call, Code, Error, Mode, NetworkMode, Placement, Profile, Result, Stage,
+    WorkspaceRef,
+};
+use glovebox_policy::{Assessed, MountMode};
+
+use crate::approvals::tool_of;
+use crate::engine::Engine;
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Gated {
+    pub(crate) gates: Vec<Gate>,
+    /// What is watched for in its run.
+    pub(crate) watched: Kinds,
+    /// What it writes waits beside the workspace until it has been judged.
+    pub(crate) holds: bool,
+}
+
+/// Where an exec would run, as far as gates ask.
+#[derive(Debug, Clone, Copy)]
+struct Site<'call> {
+    backend: BackendName,
+    is_kept: bool,
+    /// A directory of the host is shown to it that it may write.
+    writes_host: bool,
+    call: &'call Call,
+    profile: &'call Profile,
+}
+
+impl Engine {
+    /// Before people are asked: what cannot be judged is not theirs to allow.
+    pub(crate) fn gated(&self, assessed: &Assessed, backend: BackendName) -> Result<Gated> {
+        let (call, profile) = (assessed.call(), assessed.profile());
+        let tier = assessed.risk().tier;
+        let gates = self
+            .config()
+            .gates_for(&call.ids, &tool_of(call), tier, call.mode);
+        if gates.is_empty() {
+            return Ok(Gated::default());
+        }
+        let granted = &self.config().approvals().host_mounts;
+        let mut mounts = granted.iter().filter(|it| call.mounts.contains(&it.target));
+        let site = Site {
+            backend,
+            is_kept: call.placement != Placement::Fresh,
+            writes_host: mounts.any(|it| it.mode == MountMode::Rw),
+            call,
+            profile,
+        };
+        for gate in gates.iter().filter(|it| it.blocks()) {
+            site.refuse(gate)?;
+        }
+        let asked = gates.iter().map(Gate::asks).fold(Kinds::NONE, Kinds::with);
+        let blocks = gates.iter().any(Gate::blocks);
+        Ok(Gated {
+            watched: site.watched(asked),
+            holds: site.holds() && (blocks || asked.contains(Kinds::WRITES)),
+            gates,
+        })
+    }
+}
+
+impl Site<'_> {
+    /// It can write beside its workspace.
+    fn holds(&self) -> bool {
+        self.backend == BackendName::Native && !self.is_kept && !self.writes_host
+    }
+
+    /// Nothing that it writes outlives it, whatever is judged.
+    fn writes_nothing(&self) -> bool {
+        let has_none = self.call.workspace == WorkspaceRef::Scratch && !self.is_kept;
+        let may_not = self.profile.workspace != Access::Rw || has_none;
+        may_not && self.backend != BackendName::Host && !self.writes_host
+    }
+
+    /// What can be seen of it at all.
+    fn visible(&self) -> Kinds {
+        let own = self.backend == BackendName::Native && !self.is_kept;
+        let writes = match self.holds() || self.writes_nothing() {
+            true => Kinds::WRITES,
+            false => Kinds::NONE,
+        };
+        let requests = match self.backend {
+            BackendName::Native => Kinds::REQUESTS,
+            // A container either has no network, or one that is not ours.
+            BackendName::Docker if self.profile.network != NetworkMode::Unrestricted => {
+                Kinds::REQUESTS
+            }
+            BackendName::Docker | BackendName::Host => Kinds::NONE,
+        };
+        let inside = match own {
+            true => Kinds::PROCESSES.with(Kinds::READS),
+            false => Kinds::NONE,
+        };
+        writes.with(requests).with(inside)
+    }
+
+    /// What is watched: programs and reads only for those who ask, since each costs something.
+    fn watched(&self, asked: Kinds) -> Kinds {
+        let simulation = self.call.simulation.as_ref();
+        let simulated = match self.call.mode {
+            Mode::Simulate => Kinds::PROCESSES,
+            Mode::Run | Mode::Transactional | Mode::Mock => Kinds::NONE,
+        };
+        let reads = match simulation.is_some_and(|it| it.reads) {
+            true => Kinds::READS,
+            false => Kinds::NONE,
+        };
+        let wanted = asked.with(simulated).with(reads);
+        let unasked = Kinds::PROCESSES.with(Kinds::READS).without(wanted);
+        self.visible().without(unasked)
+    }
+
+    /// A gate that blocks must see all that it asks about, before anything is kept.
+    fn refuse(&self, gate: &Gate) -> Result<()> {
+        let missing = gate.asks().without(self.visible());
+        let keeps = !self.holds() && !self.writes_nothing();
+        if missing.is_empty() && !keeps {
+            return Ok(());
+        }
+        let place = match self.backend {
+            BackendName::Host => "the host itself",
+            _ if self.is_kept => "a kept sandbox",
+            BackendName::Docker => "the docker backend",
+            BackendName::Native => "an exec with a directory of the host that it may write",
+        };
+        let name = gate.name();
+        let message = match missing.is_empty() {
+            false => format!("gate `{name}` judges {missing}, which {place} cannot show"),
+            true => format!(
+                "gate `{name}` judges before anything is kept, and what {place} writes to the \
+                 workspace is there at once"
+            ),
+        };
+        let error = Error::new(Code::BackendUnavailable, Stage::Admit, message);
+        let error = match self.backend {
+            BackendName::Native if self.is_kept => {
+                error.hint("run it in a sandbox of its own: leave out `--sandbox` and `--lifetime`")
+            }
+            BackendName::Native => error.hint("leave out `--mount`"),
+            BackendName::Docker | BackendName::Host => error
+                .hint("add `--backend native`: it holds back what is written until it is judged"),
+        };
+        let may_close = keeps && self.backend != BackendName::Host && !self.writes_host;
+        let error = match may_close && missing.without(Kinds::WRITES).is_empty() {
+            true => error.hint("with `--workspace ro` its output is judged, and it writes nothing"),
+            false => error,
+        };
+        Err(error.hint(
+            "a gate with `block = false` warns, and refuses nothing; `tools`, `agents` and `modes` \
+             say whom one judges",
+        ))
+    }
+}
