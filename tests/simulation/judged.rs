@@ -85,8 +85,8 @@ fn natively_every_check_judges_every_mode_before_anything_is_kept() {
         for mode in MODES {
             let ended = run(&ground, mode, LINE);
             let record = record(&ended);
-            let asked = record["gates"].as_array().into_iter().flatten();
-            let said = asked.filter(|it| it["gate"] == *name).next_back();
+            let mut asked = record["gates"].as_array().into_iter().flatten();
+            let said = asked.rfind(|it| it["gate"] == *name);
             let said =
                 said.unwrap_or_else(|| panic!("{name} {mode:?}: {record:#}{}", ended.stderr));
             assert_eq!(said["blocked"], *fails, "{name} {mode:?}: {record:#}");
@@ -148,8 +148,8 @@ fn elsewhere_what_blocks_is_refused_beforehand_and_what_warns_is_judged() {
         let ended = run(&ground, place, LINE);
         let record = record(&ended);
         for (name, _, fails) in CHECKS {
-            let asked = record["gates"].as_array().into_iter().flatten();
-            let said = asked.filter(|it| it["gate"] == *name).next_back();
+            let mut asked = record["gates"].as_array().into_iter().flatten();
+            let said = asked.rfind(|it| it["gate"] == *name);
             let said =
                 said.unwrap_or_else(|| panic!("{name} {place:?}: {record:#}{}", ended.stderr));
             let unseen = said["failure_code"] == "MISSING_DATA";

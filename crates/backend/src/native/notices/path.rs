@@ -76,13 +76,10 @@ fn of_process(inside: &[u8]) -> Process<'_> {
     }
 }
 
-/// `link` gives the text of a link, and nothing for what is none.
-fn follow(
-    base: &[u8],
-    path: &[u8],
-    last: Last,
-    link: &dyn Fn(&[u8]) -> Result<Option<Vec<u8>>, Errno>,
-) -> Result<ByteString, Errno> {
+/// The text of a link, and nothing for what is none.
+type ReadLink<'l> = &'l dyn Fn(&[u8]) -> Result<Option<Vec<u8>>, Errno>;
+
+fn follow(base: &[u8], path: &[u8], last: Last, link: ReadLink<'_>) -> Result<ByteString, Errno> {
     let split = |text: &[u8]| -> Vec<Vec<u8>> {
         let parts = text.split(is_slash).filter(|it| !it.is_empty());
         parts.map(<[u8]>::to_vec).collect()
