@@ -109,6 +109,15 @@ pub(crate) fn print(spent: &[Spent]) {
 }
 
 /// One line for each row that is overspent or was not counted, and for what has no row.
+/// Whether any of these is over its budget.
+pub(crate) fn exceeds(spent: &[Spent]) -> bool {
+    let is_over = |it: &Spent| {
+        let mut rows = BUDGETS.iter().filter(|row| it.is_of(row));
+        rows.any(|row| it.amount > row.most)
+    };
+    spent.iter().any(is_over)
+}
+
 pub(crate) fn over(spent: &[Spent]) -> Vec<String> {
     let mut told = Vec::new();
     for row in BUDGETS {

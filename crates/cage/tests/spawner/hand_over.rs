@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Barrier};
 
 use glovebox_cage::{Handle, SpawnError, Spawner};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::processes::{Held, children, keepers, wait_until};
 use crate::sandbox;
@@ -79,7 +80,17 @@ pub(crate) fn keepers_wait_ahead_and_more_of_them_after_a_rush() {
     let first = spawner.spawn().unwrap();
     assert!(ahead.contains(&first.keeper_pid()));
 
-    let rush: Vec<_> = (0..40).map(|_| spawner.spawn().unwrap()).collect();
+    // All of them wait before the first is answered, however slow this machine is.
+    let process = Pid::from_raw(spawner.pid()).unwrap();
+    kill_process(process, Signal::STOP).unwrap();
+    let rush: Vec<_> = std::thread::scope(|scope| {
+        let asked: Vec<_> = (0..40)
+            .map(|_| scope.spawn(|| spawner.spawn().unwrap()))
+            .collect();
+        wait_until("all have asked", || sleeping_threads() >= asked.len());
+        kill_process(process, Signal::CONT).unwrap();
+        asked.into_iter().map(|it| it.join().unwrap()).collect()
+    });
     wait_until("sixteen wait", || {
         children(spawner.pid()).len() == 1 + rush.len() + 16
     });
@@ -87,6 +98,19 @@ pub(crate) fn keepers_wait_ahead_and_more_of_them_after_a_rush() {
     wait_until("only those are left", || {
         children(spawner.pid()).len() == 1 + 16
     });
+}
+
+/// Of this process.
+fn sleeping_threads() -> usize {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let sleeps = |thread: std::path::PathBuf| {
+        let stat = std::fs::read_to_string(thread.join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ")
+            .is_some_and(|(_, state)| state.starts_with('S'))
+    };
+    threads
+        .filter(|it| sleeps(it.as_ref().unwrap().path()))
+        .count()
 }
 
 pub(crate) fn a_keeper_that_died_waiting_is_not_handed_over() {
