@@ -33,13 +33,9 @@ impl Known {
         {
             return Ok(Arc::clone(secrets));
         }
-        let values = masks.iter().flat_map(|(name, value)| {
-            // Names of hosts are written small, whoever puts a secret into one.
-            let small = value.to_ascii_lowercase();
-            let small = (small != value && Secrets::check(name, &small).is_ok()).then_some(small);
-            let both = [Some(value.to_vec()), small].into_iter().flatten();
-            both.map(|value| (name.clone(), value))
-        });
+        let values = masks
+            .iter()
+            .map(|(name, value)| (name.clone(), value.to_vec()));
         let secrets = Arc::new(Secrets::compile(values)?);
         lock().insert(space.clone(), (masks, Arc::clone(&secrets)));
         Ok(secrets)
