@@ -13,6 +13,9 @@ const OFFSET: Range<usize> = 6..17;
 /// Digits by which a line shows that it is a dump, without an offset.
 const SHOWS: usize = 16;
 
+/// A longer line is of no dump, and is not waited for.
+pub(crate) const LINE_MOST: usize = 512;
+
 /// How the numbers of a line are bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reading {
@@ -173,10 +176,11 @@ pub(crate) fn read(needles: &Needles, text: &[u8], is_whole: bool) -> (Vec<Place
     let mut places = Vec::new();
     let mut from = 0;
     while let Some(begin) = first(text, from) {
-        let end = run_end(text, begin);
-        let at_end = end == text.len() && !is_whole;
-        let undecided = begin + run_read(needles, &text[begin..end], !at_end, begin, &mut places);
-        if at_end {
+        let (end, is_open) = run_end(text, begin);
+        let is_decided = is_whole || !is_open;
+        let run = &text[begin..end];
+        let undecided = begin + run_read(needles, run, is_decided, begin, &mut places);
+        if !is_decided {
             return (places, undecided);
         }
         from = end;
@@ -184,28 +188,35 @@ pub(crate) fn read(needles: &Needles, text: &[u8], is_whole: bool) -> (Vec<Place
     (places, text.len())
 }
 
-/// The end of the lines that are of the same dump, with a last one that has not come whole.
-fn run_end(text: &[u8], begin: usize) -> usize {
+/// The end of the lines that are of the same dump, and whether it may go on.
+fn run_end(text: &[u8], begin: usize) -> (usize, bool) {
     let mut at = begin;
     while at < text.len() {
         let Some(length) = memchr::memchr(b'\n', &text[at..]) else {
-            return match is_begun(&text[at..], at == begin) {
-                true => text.len(),
-                false => at.max(begin + 1),
+            let is_begun = is_begun(&text[at..], at == begin);
+            let end = if is_begun || at == begin {
+                text.len()
+            } else {
+                at
             };
+            return (end, is_begun);
         };
         let line = text[at..at + length].trim_ascii_end();
         if numbers(line).is_none() && letters(line).is_none() {
-            return if at == begin { at + length + 1 } else { at };
+            let end = if at == begin { at + length + 1 } else { at };
+            return (end, false);
         }
         at += length + 1;
     }
-    at
+    (at, true)
 }
 
 /// Whether a line that goes on is of a dump. The first one must show it: whoever waits for a line that
 /// begins with a number should see it.
 fn is_begun(line: &[u8], is_first: bool) -> bool {
+    if line.len() > LINE_MOST {
+        return false;
+    }
     let Some(begin) = behind_offset(line) else {
         return !is_first && count_hex(line) == line.len();
     };

@@ -85,6 +85,9 @@ fn island_read(
     begin: usize,
     places: &mut Vec<Place>,
 ) -> usize {
+    if is_clean(needles, island, is_whole) {
+        return island.len();
+    }
     let mut found: Vec<Place> = Vec::new();
     let mut undecided = island.len();
     let mut decoded = Decoded::literal(island);
@@ -103,6 +106,26 @@ fn island_read(
         undecided = undecided.min(last.written.start.saturating_sub(begin));
     }
     undecided
+}
+
+/// Whether there is nothing in any layer, and nothing that may become a secret.
+fn is_clean(needles: &Needles, island: &[u8], is_whole: bool) -> bool {
+    let mut text: Zeroizing<Vec<u8>> = Zeroizing::default();
+    for layer in 0..LAYERS {
+        let before: &[u8] = if layer == 0 { island } else { &text };
+        let Some((decoded, is_open)) = spelled::plainly(before, is_whole) else {
+            break;
+        };
+        let mut is_found = is_open;
+        let at = State::default().read(needles, &decoded, is_whole, |piece| {
+            is_found |= matches!(piece, Piece::Secret(_));
+        });
+        if is_found || at < decoded.len() {
+            return false;
+        }
+        text = decoded;
+    }
+    true
 }
 
 /// In their order; what overlaps is one.

@@ -128,6 +128,37 @@ impl Decoded {
     }
 }
 
+/// The same without places, for the many texts in which nothing is found. None if it means what is
+/// written, and if it may go on.
+pub(crate) fn plainly(text: &[u8], is_whole: bool) -> Option<(Zeroizing<Vec<u8>>, bool)> {
+    let mut from = 0;
+    let mut decoded = Zeroizing::new(Vec::new());
+    while let Some(at) = first(text, from, is_whole) {
+        decoded.reserve(text.len() - from);
+        decoded.extend_from_slice(&text[from..at]);
+        from = match unit(&text[at..], is_whole) {
+            Unit::Not => {
+                decoded.pop();
+                at + 1
+            }
+            Unit::Byte(byte, length) => {
+                decoded.push(byte);
+                at + length
+            }
+            Unit::Char(character, length) => {
+                decoded.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                at + length
+            }
+            Unit::Open => return Some((decoded, true)),
+        };
+    }
+    if from == 0 {
+        return None;
+    }
+    decoded.extend_from_slice(&text[from..]);
+    Some((decoded, false))
+}
+
 /// The first place from `from` on where something is not as it is meant, or may not be.
 pub(crate) fn first(text: &[u8], from: usize, is_whole: bool) -> Option<usize> {
     let mut at = from;
