@@ -72,7 +72,7 @@ fn assert_nowhere_in(directory: &Path) {
     }
 }
 
-/// Whoever was not granted a secret learns nothing from what is masked: a right guess looks like a
+/// An agent that was not granted a secret learns nothing from what is masked: a right guess looks like a
 /// wrong one, in output, arguments, names and errors, and its beginning is not held back.
 #[test]
 fn a_guess_of_a_secret_that_was_not_granted_looks_like_any_other() {
@@ -120,6 +120,7 @@ fn a_guess_of_a_secret_that_was_not_granted_looks_like_any_other() {
     assert!(granted[0].contains("[secret github]"), "{}", granted[0]);
     assert_hidden("what was granted", granted[0].as_bytes());
     assert!(!tried(&agent, VALUE, "free")[0].contains("[secret"));
+    assert_eq!(server.stop(), 0);
 }
 
 #[test]

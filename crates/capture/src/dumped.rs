@@ -109,46 +109,54 @@ fn numbers(line: &[u8]) -> Option<Vec<Range<usize>>> {
 }
 
 impl Reading {
-    /// The bytes of a line with the places where they begin.
-    fn bytes(self, line: &[u8]) -> Option<Vec<(u8, usize)>> {
+    /// Tells the bytes of a line and where they begin. None if it has others.
+    fn bytes(self, line: &Line<'_>, mut tell: impl FnMut(u8, usize)) -> Option<()> {
         if self == Self::Letters {
-            return letters(line);
+            let all = letters(line.text)?;
+            all.into_iter().for_each(|(byte, at)| tell(byte, at));
+            return Some(());
         }
-        let mut all = Vec::new();
-        for at in numbers(line)? {
-            let text = std::str::from_utf8(&line[at.clone()]).ok()?;
-            let read = |base, most: usize| {
-                let value = u16::from_str_radix(text, base).ok();
-                value.filter(|_| text.len() <= most)
-            };
-            let byte = |value: Option<u16>| value.and_then(|it| u8::try_from(it).ok());
+        for at in line.numbers.as_ref()? {
+            let digits = &line.text[at.clone()];
+            let short = |base, most| value(digits, base).filter(|_| digits.len() <= most);
             match self {
-                Self::Octal => all.push((byte(read(8, 3))?, at.start)),
-                Self::Decimal => all.push((byte(read(10, 3))?, at.start)),
+                Self::Octal => tell(u8::try_from(short(8, 3)?).ok()?, at.start),
+                Self::Decimal => tell(u8::try_from(short(10, 3)?).ok()?, at.start),
                 Self::OctalWords => {
-                    let word = read(8, 6).filter(|_| text.len() == 6)?;
-                    all.extend(word.to_le_bytes().map(|it| (it, at.start)));
+                    let word = short(8, 6).filter(|_| digits.len() == 6)?;
+                    let [low, high] = u16::try_from(word).ok()?.to_le_bytes();
+                    tell(low, at.start);
+                    tell(high, at.start);
                 }
                 Self::Hexadecimal | Self::Swapped | Self::Letters => {
-                    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+                    let (pairs, rest) = digits.as_chunks::<2>();
                     if !rest.is_empty() {
                         return None;
                     }
-                    let pair = |(count, pair): (usize, &[u8; 2])| {
-                        let text = std::str::from_utf8(pair).ok()?;
-                        Some((u8::from_str_radix(text, 16).ok()?, at.start + 2 * count))
-                    };
-                    let mut bytes: Vec<_> = pairs.iter().enumerate().filter_map(pair).collect();
-                    if self == Self::Swapped {
-                        bytes.reverse();
-                        bytes.iter_mut().for_each(|it| it.1 = at.start);
+                    for count in 0..pairs.len() {
+                        let (pair, begin) = match self {
+                            Self::Swapped => (pairs[pairs.len() - 1 - count], at.start),
+                            _ => (pairs[count], at.start + 2 * count),
+                        };
+                        tell(u8::try_from(value(&pair, 16)?).ok()?, begin);
                     }
-                    all.extend(bytes);
                 }
             }
         }
-        Some(all)
+        Some(())
     }
+}
+
+fn value(digits: &[u8], base: u32) -> Option<u32> {
+    let digit = |sum: u32, it: &u8| Some(sum * base + char::from(*it).to_digit(base)?);
+    digits.iter().take(7).try_fold(0, digit)
+}
+
+/// A line of a run.
+struct Line<'a> {
+    at: usize,
+    text: &'a [u8],
+    numbers: Option<Vec<Range<usize>>>,
 }
 
 /// Cells of four: a character, one that is escaped, or its number.
@@ -211,8 +219,8 @@ fn run_end(text: &[u8], begin: usize) -> (usize, bool) {
     (at, true)
 }
 
-/// Whether a line that goes on is of a dump. The first one must show it: whoever waits for a line that
-/// begins with a number should see it.
+/// Whether a line that goes on is of a dump. The first one must show it: a
+/// line that only begins with a number is not kept from who waits for it.
 fn is_begun(line: &[u8], is_first: bool) -> bool {
     if line.len() > LINE_MOST {
         return false;
@@ -243,21 +251,25 @@ fn run_read(
     let mut at = 0;
     for line in run.split_inclusive(|it| *it == b'\n') {
         if line.ends_with(b"\n") || is_whole {
-            lines.push((at, line.trim_ascii_end()));
+            let text = line.trim_ascii_end();
+            let numbers = numbers(text);
+            lines.push(Line { at, text, numbers });
             at += line.len();
         }
     }
     let mut undecided = at;
     let mut found = Vec::new();
     for reading in READINGS {
-        let bytes = lines.iter().flat_map(|(at, line)| {
-            let bytes = reading.bytes(line).unwrap_or_default();
+        let mut decoded = Decoded::until(at);
+        for line in &lines {
+            let before = decoded.len();
             // What is told of a byte hides its line from there on, with the text beside it.
-            bytes
-                .into_iter()
-                .map(move |(byte, from)| (byte, at + from..at + line.len()))
-        });
-        let decoded = Decoded::of(bytes, at);
+            let end = line.at + line.text.len();
+            let told = reading.bytes(line, |byte, from| decoded.add(byte, line.at + from..end));
+            if told.is_none() {
+                decoded.truncate(before);
+            }
+        }
         undecided = undecided.min(search(needles, &decoded, is_whole, &mut found));
     }
     add(found, begin, places);
@@ -265,7 +277,7 @@ fn run_read(
         return run.len();
     }
     let line_of = |place: usize| {
-        let starts = lines.iter().map(|(at, _)| *at).chain([at]);
+        let starts = lines.iter().map(|it| it.at).chain([at]);
         starts.filter(|it| *it <= place).max().unwrap_or(0)
     };
     undecided = line_of(undecided);

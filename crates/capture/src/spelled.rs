@@ -47,16 +47,26 @@ impl Decoded {
         }
     }
 
-    /// Bytes with the places where they are written.
-    pub(crate) fn of(all: impl IntoIterator<Item = (u8, Range<usize>)>, read: usize) -> Self {
-        let mut decoded = Self {
+    /// Of a text that is read so far, without any byte yet.
+    pub(crate) fn until(read: usize) -> Self {
+        Self {
             read,
             ..Self::default()
-        };
-        for (byte, span) in all {
-            decoded.push(&[byte], span);
         }
-        decoded
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(crate) fn add(&mut self, byte: u8, span: Range<usize>) {
+        self.bytes.push(byte);
+        self.spans.push(span);
+    }
+
+    pub(crate) fn truncate(&mut self, length: usize) {
+        self.bytes.truncate(length);
+        self.spans.truncate(length);
     }
 
     /// Decodes it once more.

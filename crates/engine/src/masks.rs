@@ -1,11 +1,11 @@
 //! What is looked for in everything that leaves a space: its secrets, ready to be found.
 //!
-//! For people that is all of them. For an agent it is what was granted to it, or given to the exec that
-//! is told of: whatever else is masked would tell it that a guess was right, and, while output waits for
-//! what may come next, even that the beginning of one is.
+//! For people that is all of them. For an agent with a token of its own it is what was granted to it, or
+//! given to the exec that is told of: whatever else is masked would tell it that a guess was right, and,
+//! while output waits for what may come next, even that the beginning of one is.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use glovebox_capture::Secrets;
@@ -22,7 +22,11 @@ const REMEMBERED_MOST: usize = 1000;
 
 /// The last that was known of each space.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Known(Arc<Mutex<HashMap<SpaceId, OfSpace>>>);
+pub(crate) struct Known {
+    spaces: Arc<Mutex<HashMap<SpaceId, OfSpace>>>,
+    /// Those that have called with a token of their own.
+    callers: Arc<Mutex<HashSet<(SpaceId, String)>>>,
+}
 
 /// Values, and the same ready to be looked for.
 #[derive(Debug)]
@@ -41,10 +45,6 @@ struct Granted {
     secrets: Arc<Secrets>,
 }
 
-fn whose(ids: &Correlation) -> Option<Whose> {
-    Some((ids.agent_id.clone()?, ids.conversation_id.clone()))
-}
-
 fn compiled(values: &Masks, is_meant: impl Fn(&SecretName) -> bool) -> Result<Arc<Secrets>> {
     let meant = values.iter().filter(|(name, _)| is_meant(name));
     let values = meant.map(|(name, value)| (name.clone(), value.to_vec()));
@@ -53,7 +53,19 @@ fn compiled(values: &Masks, is_meant: impl Fn(&SecretName) -> bool) -> Result<Ar
 
 impl Known {
     fn lock(&self) -> MutexGuard<'_, HashMap<SpaceId, OfSpace>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.spaces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn callers(&self) -> MutexGuard<'_, HashSet<(SpaceId, String)>> {
+        self.callers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// None for people, and for whom they speak.
+    fn whose(&self, ids: &Correlation) -> Option<Whose> {
+        let agent = ids.agent_id.clone()?;
+        let caller = (ids.space_id.clone(), agent);
+        let is_own = self.callers().contains(&caller);
+        is_own.then(|| (caller.1, ids.conversation_id.clone()))
     }
 
     fn get(&self, space: &SpaceId) -> Option<Arc<Secrets>> {
@@ -140,13 +152,19 @@ impl Dispatcher {
     /// What was last known, without asking the store.
     pub fn known_masks(&self, ids: &Correlation) -> Option<Arc<Secrets>> {
         let known = self.engine().known_secrets();
-        match whose(ids) {
+        match known.whose(ids) {
             None => known.get(&ids.space_id),
             Some(whose) => {
                 let granted = known.of(&ids.space_id, &whose)?;
                 Some(Arc::clone(&granted.secrets))
             }
         }
+    }
+
+    /// This agent of the space calls with a token of its own.
+    pub fn heard_agent(&self, space: &SpaceId, agent: &str) {
+        let caller = (space.clone(), agent.to_owned());
+        self.engine().known_secrets().callers().insert(caller);
     }
 
     pub fn log_mask(&self) -> LogMask {
@@ -186,7 +204,7 @@ impl Engine {
         let (space, known) = (&ids.space_id, self.known_secrets());
         let values = self.secrets()?.masks(space)?;
         let all = known.ready(space, Arc::clone(&values))?;
-        let Some(whose) = whose(ids).filter(|_| !all.is_empty()) else {
+        let Some(whose) = known.whose(ids).filter(|_| !all.is_empty()) else {
             return Ok(all);
         };
         let names = || self.store()?.secrets_once_granted(ids);
@@ -206,7 +224,7 @@ impl Engine {
 impl Mask for Known {
     fn within(&self, space: &SpaceId, record: &Value) -> Hide {
         let ids = serde_json::from_value::<Correlation>(record["ids"].clone());
-        let granted = ids.ok().and_then(|it| self.of(space, &whose(&it)?));
+        let granted = ids.ok().and_then(|it| self.of(space, &self.whose(&it)?));
         let name = |it: &Value| it["name"].as_str().and_then(|name| name.parse().ok());
         let given = record["secrets"].as_array();
         let given: Vec<SecretName> = given.into_iter().flatten().filter_map(name).collect();

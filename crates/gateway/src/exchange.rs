@@ -403,7 +403,7 @@ pub(crate) fn literal(shown: &str, port: u16) -> Denial {
     Denial::of(NetCode::InvalidDestination, shown, port, why)
 }
 
-/// A protocol that is changed to is read by nobody.
+/// A protocol that is changed to is not read here.
 fn changes_allowed(term: &Term, wish: Wish) -> Result<(), Denial> {
     match wish {
         Wish::Answer => Ok(()),

@@ -26,7 +26,7 @@ pub(crate) fn agree(
             "`{destination}` was dialled, and is asked to connect elsewhere"
         ));
     }
-    // Whoever reads another coding than the next one finds another request in the body.
+    // A server that reads other codings than the next one finds another request in the body.
     if !is_chunked_at_most(&parts.headers) {
         return Err(unreadable("request"));
     }
@@ -215,7 +215,7 @@ fn tokens<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item =
         .map(|it| String::from_utf8_lossy(it.trim_ascii()).to_ascii_lowercase())
 }
 
-/// Another transfer coding than this one would be undone by nobody on the way, and by the reader.
+/// Another transfer coding than this one would not be undone on the way, but by the reader.
 fn is_chunked_at_most(headers: &HeaderMap) -> bool {
     let codings: Vec<String> = tokens(headers, &TRANSFER_ENCODING).collect();
     codings.is_empty() || codings == ["chunked"]

@@ -1,5 +1,5 @@
 //! What a program sends after a change to a websocket. A host may answer `101` without meaning it, and
-//! would read requests behind it that nobody has judged; so only frames get through. No request can
+//! would read requests behind it that were not judged; so only frames get through. No request can
 //! be taken for one: the second byte of a client's frame is none of ASCII.
 
 use std::io;

@@ -266,14 +266,14 @@ pub(crate) fn mask(
         return Err(Denial::new(
             NetCode::Other,
             "the answer is compressed although `identity` was asked for, so that secrets in it cannot be seen",
-            "whoever holds a brokered secret can only be answered without compression",
+            "an exec that holds a brokered secret can only be answered without compression",
         ));
     }
     if parts.status == StatusCode::PARTIAL_CONTENT {
         return Err(Denial::new(
             NetCode::Other,
             "the answer is a part although the whole was asked for, so that secrets in it cannot be seen",
-            "whoever holds a brokered secret can only be answered as a whole",
+            "an exec that holds a brokered secret can only be answered as a whole",
         ));
     }
     parts.extensions.remove::<ReasonPhrase>();

@@ -13,7 +13,7 @@ use zstd::stream::write::Decoder as ZstdDecoder;
 const MAGIC: usize = 4;
 /// A form within a form within a form is looked through no further.
 const DEPTH: u8 = 3;
-/// As retrieval has it: what somebody wrote does not get larger than this many times.
+/// As retrieval has it: what people wrote does not get larger than this many times.
 const GROWTH_MOST: u64 = 200;
 /// Small things may.
 const GROWTH_FREE: u64 = 1 << 20;
@@ -26,7 +26,7 @@ pub(crate) enum Finding {
     /// A secret may begin where the decoded bytes end.
     Open,
     Secret,
-    /// It decodes to more than anybody would search.
+    /// It decodes to more than is searched.
     Bomb,
 }
 

@@ -10,7 +10,7 @@ use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt;
-use glovebox_model::{Correlation, Role};
+use glovebox_model::Correlation;
 use tracing::Instrument;
 
 use crate::app::App;
@@ -134,18 +134,18 @@ pub(crate) async fn identify(State(app): State<App>, mut request: Request, next:
             app.auth().identify(&app, given, peer).await
         }
     };
-    let who = known.as_ref().ok().map(|caller| {
-        let token = caller.token();
-        let agent = (token.role == Role::Agent).then(|| token.agent_id.as_ref());
-        let agent = agent.map(|it| it.cloned().unwrap_or_else(|| token.name.to_string()));
-        Who {
-            token: token.token_id.to_string(),
-            ids: Correlation {
-                agent_id: agent,
-                ..Correlation::of_space(caller.space().clone())
-            },
-        }
+    let who = known.as_ref().ok().map(|caller| Who {
+        token: caller.token().token_id.to_string(),
+        ids: mask::whose(caller),
     });
+    if let Some(Correlation {
+        space_id,
+        agent_id: Some(agent),
+        ..
+    }) = who.as_ref().map(|it| &it.ids)
+    {
+        app.dispatcher().heard_agent(space_id, agent);
+    }
     request.extensions_mut().insert(Identity(known));
     let mut response = next.run(request).await;
     if let Some(who) = who {

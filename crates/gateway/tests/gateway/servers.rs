@@ -255,7 +255,7 @@ async fn say<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, answer: impl Fn(&
         .write_all(&answer(&String::from_utf8_lossy(&head)))
         .await;
     let _ = stream.shutdown().await;
-    // Whoever reads slowly must not be reset.
+    // One that reads slowly must not be reset.
     let _ = stream.read_to_end(&mut Vec::new()).await;
 }
 
