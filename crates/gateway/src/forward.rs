@@ -75,7 +75,7 @@ const HOP: [HeaderName; 7] = [
 
 /// Servers and frameworks take the method, the path or the host from these instead, if they are there,
 /// or act on what they name.
-const OVERRIDES: [&str; 29] = [
+const OVERRIDES: [&str; 17] = [
     "base-url",
     "destination",
     "forwarded",
@@ -90,32 +90,28 @@ const OVERRIDES: [&str; 29] = [
     "script-name",
     "uri",
     "url",
-    "x-backend-host",
-    "x-base-url",
     "x-forwarded",
-    "x-host",
     "x-http-destinationurl",
-    "x-http-host",
-    "x-http-method",
-    "x-http-path",
-    "x-method",
-    "x-path",
-    "x-path-info",
-    "x-proxy-url",
     "x-script-name",
-    "x-uri",
-    "x-url",
 ];
-const OVERRIDES_BEGIN: [&str; 9] = [
+const OVERRIDES_BEGIN: [&str; 6] = [
     "x-envoy-",
     "x-forwarded-",
     "x-host-",
-    "x-ms-original-",
     "x-original-",
     "x-override-",
-    "x-request-ur",
     "x-rewrite-",
-    "x-waws-unencoded-",
+];
+/// Behind `x-` and whatever says whose it is: there are more of them than are written down anywhere.
+const OVERRIDES_END: [&str; 8] = [
+    "-host",
+    "-method",
+    "-path",
+    "-prefix",
+    "-uri",
+    "-url",
+    "-path-info",
+    "override",
 ];
 
 /// Some servers read `_`, or whatever is no letter and no digit, as `-`.
@@ -124,8 +120,7 @@ fn is_override(name: &HeaderName) -> bool {
     let name: String = name.as_str().chars().map(plain).collect();
     OVERRIDES.contains(&name.as_str())
         || OVERRIDES_BEGIN.iter().any(|it| name.starts_with(it))
-        || name.ends_with("-override")
-        || name.contains("-rewrite-")
+        || (name.starts_with("x-") && OVERRIDES_END.iter().any(|it| name.ends_with(it)))
 }
 
 /// For inspected hosts: what was judged is what is meant. What is said of it behind the body is not
@@ -427,6 +422,9 @@ mod tests {
             "X-Request-Uri",
             "Destination",
             "X-Http-DestinationUrl",
+            "X-HTTP-MethodOverride",
+            "X-Backend-Host",
+            "X-Some-Gateway-Path",
             "X-Proxy-Url",
             "X-WAWS-Unencoded-URL",
             "Trailer",
