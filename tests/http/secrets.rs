@@ -72,6 +72,57 @@ fn assert_nowhere_in(directory: &Path) {
     }
 }
 
+/// An agent that was not granted a secret learns nothing from what is masked: a right guess looks like a
+/// wrong one, in output, arguments, names and errors, and its beginning is not held back.
+#[test]
+fn a_guess_of_a_secret_that_was_not_granted_looks_like_any_other() {
+    let trial = Trial::in_memory(Caller::Root).unwrap();
+    let server = Start::default().on(&trial);
+    let admin = server.client();
+    done(put(
+        &admin,
+        "github",
+        &json!({"value_base64": VALUE_BASE64}),
+    ));
+    let agent = server.client_of(&server.token_of("agent", "local", "guesser"));
+    let wrong = VALUE.replace("Zk3v", "Zk3w");
+    let tried = |client: &Client, guess: &str, conversation: &str| {
+        let script =
+            format!("echo {guess}; echo {guess} >&2; echo {guess} > /workspace/artifacts/{guess}");
+        let body = json!({
+            "task_ref": {"conversation_id": conversation},
+            "exec": {"kind": "argv", "command": "sh", "args": ["-c", script, guess]},
+            "wait": true,
+        });
+        let ran = client.post("/v1/execs", &body);
+        assert_eq!(ran.status, 200, "{}", ran.text());
+        let id = ran.json()["exec_id"].as_str().unwrap().to_owned();
+        let mut seen = vec![ran.text()];
+        for part in ["", "/events", "/stdout", "/artifacts"] {
+            let part = client.get(&format!("/v1/execs/{id}{part}"));
+            seen.push(part.text());
+        }
+        seen
+    };
+    for part in tried(&agent, VALUE, "free") {
+        assert!(!part.contains("[secret"), "{part}");
+    }
+    let (right, other) = (tried(&agent, VALUE, "free"), tried(&agent, &wrong, "free"));
+    for (right, other) in right.iter().zip(&other) {
+        let counts = (right.matches(VALUE).count(), other.matches(&wrong).count());
+        assert_eq!(counts.0, counts.1, "{right}\n{other}");
+    }
+    // It is masked for people, and for an agent from when it was granted, in that conversation.
+    assert!(tried(&admin, VALUE, "free")[0].contains("[secret github]"));
+    let grant = json!({"secret": "github", "conversation_id": "nightly", "agent_id": "guesser"});
+    done(admin.post("/v1/secret-grants", &grant));
+    let granted = tried(&agent, VALUE, "nightly");
+    assert!(granted[0].contains("[secret github]"), "{}", granted[0]);
+    assert_hidden("what was granted", granted[0].as_bytes());
+    assert!(!tried(&agent, VALUE, "free")[0].contains("[secret"));
+    assert_eq!(server.stop(), 0);
+}
+
 #[test]
 fn a_value_is_in_no_answer_no_log_and_no_file() {
     let trial = Trial::in_memory(Caller::Root).unwrap();

@@ -68,6 +68,20 @@ fn the_value_goes_to_its_host_and_to_no_other() {
     ground.end();
 }
 
+/// A host that says back what it was told, and others that it has told.
+#[test]
+fn a_value_that_hosts_say_back_does_not_arrive_in_any_disguise() {
+    let ground = Ground::new(Caller::Root, "", "").unwrap();
+    let server = serve(&ground);
+    let program = include_str!("reflect.py").replace("TLS_PORT", &ground.https.to_string());
+    let program = ground.fill(&program);
+    let ran = server.exec(&order(&[support::python(), "-c", &program], "broker"));
+    assert_eq!(ran.status, 200, "{}", ran.text());
+    let record = ran.json();
+    assert_eq!(record["stdout"], "done\n", "{}", record["stderr"]);
+    assert_eq!(server.stop(), 0);
+}
+
 #[test]
 fn a_revoked_one_is_not_put_in_any_more_while_the_program_runs() {
     let mut ground = Ground::new(Caller::Root, "", "").unwrap();

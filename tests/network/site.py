@@ -1,9 +1,9 @@
 """The hosts that sandboxes try to reach: servers on loopback that remember who came. Says its ports
 in one line of JSON, and answers each line of input with what was seen since the last."""
-import http.server, json, os, socket, ssl, sys, threading
+import base64, gzip, http.server, json, os, socket, ssl, sys, threading, zlib
 
 root, certificate = sys.argv[1], sys.argv[2]
-lock, seen = threading.Lock(), []
+lock, seen, told_last = threading.Lock(), [], [""]
 
 
 def saw(**what):
@@ -31,7 +31,10 @@ class Site(http.server.SimpleHTTPRequestHandler):
         scheme = "https" if isinstance(self.connection, ssl.SSLSocket) else "http"
         saw(kind=scheme, method=self.command, path=self.path, host=self.headers.get("Host"),
             authorization=self.headers.get("Authorization"))
-        if self.path == "/echo":
+        if self.path.startswith("/reflect/"):
+            self.reflect(self.path.removeprefix("/reflect/"))
+        elif self.path == "/echo":
+            told_last[0] = self.headers.get("Authorization") or ""
             self.answer(str(self.headers).encode())
         elif self.path == "/big":
             self.answer(b"x" * (4 << 20))
@@ -48,6 +51,26 @@ class Site(http.server.SimpleHTTPRequestHandler):
             self.close_connection = True
         else:
             super().do_GET()
+
+    def reflect(self, how):
+        """What was last told to /echo, by whichever host and port, in a disguise."""
+        value = told_last[0].split(" ")[-1]
+        body = {"upper": value.upper().encode(), "gzip": gzip.compress(value.encode()),
+                "deflate": zlib.compress(value.encode()), "base32": base64.b32encode(value.encode()),
+                "entities": "".join("&#%d;" % ord(it) for it in value).encode(),
+                "octal": "".join("\\%03o" % ord(it) for it in value).encode()}.get(how, b"")
+        self.close_connection = True
+        if how == "coding":
+            coded = gzip.compress(value.encode())
+            head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\nConnection: close\r\n\r\n"
+            self.wfile.write(head + b"%x\r\n%s\r\n0\r\n\r\n" % (len(coded), coded))
+        elif how == "upgrade":
+            self.wfile.write(b"HTTP/1.1 101 Yes\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n" + value.encode())
+        elif how == "name":
+            name = "X-" + value.replace("=", "%3d")
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n%s: 1\r\nX-Whole: %s\r\nContent-Length: 0\r\n\r\n" % (name.encode(), value.encode()))
+        else:
+            self.answer(body, "application/octet-stream")
 
     def do_POST(self):
         self.rfile.read(int(self.headers.get("Content-Length", "0")))

@@ -82,6 +82,28 @@ fn wrapped(dice: &mut Dice) -> Vec<u8> {
     lines.collect()
 }
 
+/// With a backslash before every quote and line break.
+fn escaped(dice: &mut Dice) -> Vec<u8> {
+    let escape = |byte: u8| match byte {
+        b'"' => b"\\\"".to_vec(),
+        b'/' => b"\\u002f".to_vec(),
+        byte => vec![byte],
+    };
+    text(dice).into_iter().flat_map(escape).collect()
+}
+
+/// As `xxd` prints it.
+fn dumped(dice: &mut Dice) -> Vec<u8> {
+    let row = |row: &[u8]| {
+        let hex: Vec<String> = row
+            .chunks(2)
+            .map(|it| it.iter().map(|it| format!("{it:02x}")).collect())
+            .collect();
+        format!("00000000: {}  ................\n", hex.join(" ")).into_bytes()
+    };
+    binary(dice)[..PIECE / 4].chunks(16).flat_map(row).collect()
+}
+
 /// A secret in about every kilobyte.
 fn leaking(dice: &mut Dice) -> Vec<u8> {
     let value = [b"sk-live-".to_vec(), word(&mut Dice(7), 40)].concat();
@@ -130,6 +152,8 @@ fn main() {
         ("base64", wrapped(&mut dice)),
         ("coloured", coloured(&mut dice)),
         ("leaking", leaking(&mut dice)),
+        ("escaped", escaped(&mut dice)),
+        ("dumped", dumped(&mut dice)),
     ];
     println!("{megabytes} MB of each, in chunks of 64 KiB");
     for count in [0, 1, 100, 1000] {

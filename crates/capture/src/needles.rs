@@ -1,5 +1,5 @@
-//! Every form of every secret, in the order of its bytes, and a filter that tells at once that none
-//! begins at a place.
+//! Every form of every secret, in small letters and in the order of its bytes, and a filter that tells
+//! at once that none begins at a place.
 //!
 //! A filter and a sorted list, instead of an automaton over all forms: it takes megabytes where an
 //! automaton takes hundreds, is built in milliseconds (each exec has secrets of its own), costs the
@@ -60,6 +60,8 @@ impl Needles {
     /// None if they are too many. Of two equal ones the first stays.
     pub(crate) fn sorted(mut all: Vec<(Zeroizing<Vec<u8>>, u32)>) -> Option<Self> {
         all.retain(|(bytes, _)| bytes.len() >= HEAD);
+        all.iter_mut()
+            .for_each(|(bytes, _)| bytes.make_ascii_lowercase());
         all.sort_by(|(one, _), (other, _)| one.cmp(other));
         all.dedup_by(|(one, _), (other, _)| one == other);
         let total = all.iter().map(|(bytes, _)| bytes.len()).sum();
@@ -121,9 +123,10 @@ impl Needles {
         Alike { low: 0, high }
     }
 
-    /// Of those that are alike in their first `depth` bytes: those that go on with `byte`, and the
-    /// label of the one that thereby is complete.
+    /// Of those that are alike in their first `depth` bytes: those that go on with `byte`, small or
+    /// capital, and the label of the one that thereby is complete.
     pub(crate) fn narrow(&self, alike: Alike, depth: usize, byte: u8) -> (Alike, Option<u32>) {
+        let byte = byte.to_ascii_lowercase();
         let spans = &self.spans[alike.range()];
         let next = |span: &Span| self.bytes[span.begin as usize + depth];
         let (mut low, mut high) = match spans {
@@ -179,7 +182,9 @@ impl Filter {
     }
 
     fn place(&self, head: &[u8; HEAD]) -> (usize, u64) {
-        let hash = u64::from_le_bytes(*head).wrapping_mul(SPREAD);
+        // The bit that makes letters small; what else it makes alike is told apart later.
+        let head = u64::from_le_bytes(*head) | 0x2020_2020_2020_2020;
+        let hash = head.wrapping_mul(SPREAD);
         let bit = |from: u32| 1u64 << ((hash >> from) & 63);
         let word = usize::try_from(hash >> self.shift).unwrap_or(0);
         (word, bit(28) | bit(34))

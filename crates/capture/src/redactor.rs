@@ -6,6 +6,7 @@ use std::ops::Range;
 use glovebox_model::SecretName;
 use zeroize::Zeroizing;
 
+use crate::meant::{How, Meant};
 use crate::needles::{HEAD, Needles};
 use crate::secrets::Secrets;
 use crate::stretch::{ESCAPE, Stretch, Text};
@@ -20,6 +21,10 @@ pub struct Redactor {
     secrets: Secrets,
     held: Zeroizing<Vec<u8>>,
     state: State,
+    /// Dumps are looked through first, as long as their lines are whole.
+    dumped: Meant,
+    /// What came out as it is written is looked through for what it means.
+    spelled: Meant,
     found: Option<u32>,
     masked: u64,
 }
@@ -30,6 +35,8 @@ impl Redactor {
             secrets,
             held: Zeroizing::default(),
             state: State::default(),
+            dumped: Meant::new(How::Dumped),
+            spelled: Meant::new(How::Spelled),
             found: None,
             masked: 0,
         }
@@ -40,6 +47,30 @@ impl Redactor {
         if self.secrets.is_empty() {
             return out.extend_from_slice(chunk);
         }
+        if self.dumped.is_as_written(chunk, false) {
+            self.pass(chunk, out);
+        } else {
+            let lines = self.undumped(chunk, false);
+            self.pass(&lines, out);
+        }
+    }
+
+    /// The stream has ended. What comes after it would be another stream.
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
+        if self.dumped.held() > 0 {
+            let lines = self.undumped(&[], true);
+            self.pass(&lines, out);
+        }
+        let before = out.len();
+        if !self.held.is_empty() {
+            self.read_held(true, out);
+        }
+        self.read_spelled(before, true, out);
+        self.state = State::default();
+    }
+
+    fn pass(&mut self, chunk: &[u8], out: &mut Vec<u8>) {
+        let before = out.len();
         if self.held.is_empty() {
             let read = self.read(chunk, false, out);
             self.held.extend_from_slice(&chunk[read..]);
@@ -47,19 +78,12 @@ impl Redactor {
             self.held.extend_from_slice(chunk);
             self.read_held(false, out);
         }
-    }
-
-    /// The stream has ended. What comes after it would be another stream.
-    pub fn finish(&mut self, out: &mut Vec<u8>) {
-        if !self.held.is_empty() {
-            self.read_held(true, out);
-        }
-        self.state = State::default();
+        self.read_spelled(before, false, out);
     }
 
     /// How many bytes wait for what comes next.
     pub fn held(&self) -> usize {
-        self.held.len()
+        self.held.len() + self.dumped.held() + self.spelled.held()
     }
 
     /// How many markers came out.
@@ -79,6 +103,26 @@ impl Redactor {
         self.held = held;
     }
 
+    fn undumped(&mut self, chunk: &[u8], is_whole: bool) -> Zeroizing<Vec<u8>> {
+        let mut lines = Zeroizing::new(Vec::with_capacity(chunk.len()));
+        let (secrets, noted) = (&self.secrets, (&mut self.found, &mut self.masked));
+        let tell = noting(secrets, noted, &mut lines);
+        self.dumped.push(secrets.needles(), chunk, is_whole, tell);
+        lines
+    }
+
+    /// What stands in `out` from `before` on.
+    fn read_spelled(&mut self, before: usize, is_whole: bool, out: &mut Vec<u8>) {
+        if self.spelled.is_as_written(&out[before..], is_whole) {
+            return;
+        }
+        let written = Zeroizing::new(out.split_off(before));
+        let (secrets, noted) = (&self.secrets, (&mut self.found, &mut self.masked));
+        let tell = noting(secrets, noted, out);
+        self.spelled
+            .push(secrets.needles(), &written, is_whole, tell);
+    }
+
     fn read(&mut self, bytes: &[u8], is_whole: bool, out: &mut Vec<u8>) -> usize {
         let Self {
             secrets,
@@ -95,6 +139,22 @@ impl Redactor {
                 *masked += 1;
             }
         })
+    }
+}
+
+/// Writes what is told of a text.
+fn noting<'a>(
+    secrets: &'a Secrets,
+    (found, masked): (&'a mut Option<u32>, &'a mut u64),
+    out: &'a mut Vec<u8>,
+) -> impl FnMut(Result<&[u8], u32>) + 'a {
+    move |piece| match piece {
+        Ok(bytes) => out.extend_from_slice(bytes),
+        Err(label) => {
+            out.extend_from_slice(secrets.marker(label).as_bytes());
+            found.get_or_insert(label);
+            *masked += 1;
+        }
     }
 }
 
@@ -128,6 +188,11 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// How many undecided bytes belong to a secret that was told.
+    pub(crate) fn covered(&self) -> usize {
+        self.covered
+    }
+
     /// Tells the pieces up to the first byte that is undecided, and where that is.
     pub(crate) fn read(
         &mut self,

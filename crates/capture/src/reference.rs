@@ -8,10 +8,10 @@ fn redacted(secrets: &Secrets, text: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut covered = 0;
     for (at, byte) in text.iter().enumerate() {
-        let here = secrets
-            .needles()
-            .each()
-            .filter(|(needle, _)| text[at..].starts_with(needle));
+        let here = secrets.needles().each().filter(|(needle, _)| {
+            let here = text.get(at..at + needle.len());
+            here.is_some_and(|it| it.eq_ignore_ascii_case(needle))
+        });
         if let Some((needle, label)) = here.max_by_key(|(needle, _)| needle.len()) {
             if at >= covered {
                 out.extend_from_slice(secrets.marker(label).as_bytes());
@@ -62,6 +62,10 @@ proptest! {
             let from = from.min(form.len());
             text.extend_from_slice(&form[from..form.len().min(from + length)]);
         }
+        // What is meant by numbers is found elsewhere.
+        if crate::spelled::first(&text, 0, true).is_some() {
+            return Ok(());
+        }
         let expected = redacted(&secrets, &text);
         prop_assert_eq!(secrets.redact(&text).escape_ascii().to_string(), expected.escape_ascii().to_string());
         let mut redactor = secrets.redactor();
@@ -70,7 +74,7 @@ proptest! {
         for size in sizes.iter().cycle() {
             let (chunk, after) = rest.split_at(rest.len().min(*size));
             redactor.push(chunk, &mut out);
-            prop_assert!(redactor.held() < secrets.longest());
+            prop_assert!(redactor.held() < secrets.longest() + crate::dumped::LINE_MOST);
             rest = after;
             if rest.is_empty() {
                 break;

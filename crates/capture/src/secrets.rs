@@ -9,6 +9,7 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use crate::forms;
+use crate::meant::{How, Place};
 use crate::needles::Needles;
 use crate::redactor::{Piece, Redactor, State};
 use crate::unfit::{MARKER, Unfit, Why, weakness};
@@ -144,6 +145,18 @@ impl Secrets {
 
     /// A text that is whole. Borrowed if no secret is in it.
     pub fn redact<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
+        if self.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let undumped = self.redact_meant(Cow::Borrowed(text), How::Dumped);
+        let plain = match undumped {
+            Cow::Borrowed(text) => self.redact_written(text),
+            Cow::Owned(text) => Cow::Owned(self.redact_written(&text).into_owned()),
+        };
+        self.redact_meant(plain, How::Spelled)
+    }
+
+    fn redact_written<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
         let mut redacted: Option<Vec<u8>> = None;
         let mut plain = 0;
         self.read(text, |piece| match piece {
@@ -156,6 +169,23 @@ impl Secrets {
                 .extend_from_slice(self.marker(label).as_bytes()),
         });
         redacted.map_or(Cow::Borrowed(text), Cow::Owned)
+    }
+
+    /// What is not as it is written.
+    fn redact_meant<'a>(&self, text: Cow<'a, [u8]>, how: How) -> Cow<'a, [u8]> {
+        let (places, _) = how.read(self.needles(), &text, true);
+        if places.is_empty() {
+            return text;
+        }
+        let mut redacted = Vec::with_capacity(text.len());
+        let mut from = 0;
+        for Place { written, label } in places {
+            redacted.extend_from_slice(&text[from..written.start]);
+            redacted.extend_from_slice(self.marker(label).as_bytes());
+            from = written.end;
+        }
+        redacted.extend_from_slice(&text[from..]);
+        Cow::Owned(redacted)
     }
 
     /// For messages, names and fields. A secret that is not text may leave half a character, which
@@ -218,6 +248,12 @@ impl Secrets {
                 found.get_or_insert(label);
             }
         });
+        if found.is_none() && !self.is_empty() {
+            let places = [How::Dumped, How::Spelled]
+                .iter()
+                .flat_map(|how| how.read(self.needles(), text, true).0);
+            found = places.map(|it| it.label).next();
+        }
         found.and_then(|label| self.name(label))
     }
 

@@ -306,7 +306,7 @@ impl Engine {
         }
         if self.is_server() {
             // What is written down of it from here on has nothing secret in it.
-            self.masks(&call.ids.space_id)?;
+            self.masks_for(&call.ids, &[])?;
         }
         self.place(&mut call)?;
         let project = self.project(&call.ids.space_id, &call.workspace)?;
@@ -530,7 +530,7 @@ impl Engine {
         };
         let standing = self.prepare(&mut supply, &plan, project, settings)?;
         plan.begin();
-        self.masks(&plan.assessed().call().ids.space_id)?;
+        self.masks_for(&plan.assessed().call().ids, &[])?;
         // The sandbox is being built while the intent is written; nothing starts before it is.
         stage::reached("build");
         let opened = self
@@ -566,7 +566,7 @@ impl Engine {
     /// keeps us from writing anything, stays an error.
     fn refuse(&self, draft: &Draft, error: Error) -> Result<Exec> {
         let record = refusal(draft, error)?;
-        self.masks(&record.ids.space_id)?;
+        self.masks_for(&record.ids, &[])?;
         self.store()?.refuse(record)
     }
 }

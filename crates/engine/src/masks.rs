@@ -1,67 +1,170 @@
 //! What is looked for in everything that leaves a space: its secrets, ready to be found.
+//!
+//! For people that is all of them. For an agent with a token of its own it is what was granted to it, or
+//! given to the exec that is told of: whatever else is masked would tell it that a guess was right, and,
+//! while output waits for what may come next, even that the beginning of one is.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use glovebox_capture::Secrets;
-use glovebox_model::{Result, SpaceId};
-use glovebox_store::Mask;
+use glovebox_model::{Correlation, Result, SecretGiven, SecretName, SpaceId};
+use glovebox_store::{Hide, Mask};
 use serde_json::Value;
 
 use crate::dispatch::Dispatcher;
 use crate::engine::Engine;
 use crate::secrets::Masks;
 
+/// Agents and conversations of a space that are remembered.
+const REMEMBERED_MOST: usize = 1000;
+
 /// The last that was known of each space.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Known(Arc<Mutex<HashMap<SpaceId, Compiled>>>);
+pub(crate) struct Known {
+    spaces: Arc<Mutex<HashMap<SpaceId, OfSpace>>>,
+    /// Those that have called with a token of their own.
+    callers: Arc<Mutex<HashSet<(SpaceId, String)>>>,
+}
 
 /// Values, and the same ready to be looked for.
-type Compiled = (Arc<Masks>, Arc<Secrets>);
+#[derive(Debug)]
+struct OfSpace {
+    values: Arc<Masks>,
+    all: Arc<Secrets>,
+    agents: HashMap<Whose, Arc<Granted>>,
+}
+
+/// An agent, in a conversation or without one.
+type Whose = (String, Option<String>);
+
+#[derive(Debug)]
+struct Granted {
+    names: BTreeSet<SecretName>,
+    secrets: Arc<Secrets>,
+}
+
+fn compiled(values: &Masks, is_meant: impl Fn(&SecretName) -> bool) -> Result<Arc<Secrets>> {
+    let meant = values.iter().filter(|(name, _)| is_meant(name));
+    let values = meant.map(|(name, value)| (name.clone(), value.to_vec()));
+    Ok(Arc::new(Secrets::compile(values)?))
+}
 
 impl Known {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SpaceId, OfSpace>> {
+        self.spaces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn callers(&self) -> MutexGuard<'_, HashSet<(SpaceId, String)>> {
+        self.callers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// None for people, and for whom they speak.
+    fn whose(&self, ids: &Correlation) -> Option<Whose> {
+        let agent = ids.agent_id.clone()?;
+        let caller = (ids.space_id.clone(), agent);
+        let is_own = self.callers().contains(&caller);
+        is_own.then(|| (caller.1, ids.conversation_id.clone()))
+    }
+
     fn get(&self, space: &SpaceId) -> Option<Arc<Secrets>> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(space).map(|(_, secrets)| Arc::clone(secrets))
+        self.lock().get(space).map(|it| Arc::clone(&it.all))
     }
 
-    fn ready(&self, space: &SpaceId, masks: Arc<Masks>) -> Result<Arc<Secrets>> {
-        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, secrets)) = lock().get(space)
-            && Arc::ptr_eq(of, &masks)
+    fn of(&self, space: &SpaceId, whose: &Whose) -> Option<Arc<Granted>> {
+        self.lock()
+            .get(space)
+            .and_then(|it| it.agents.get(whose).cloned())
+    }
+
+    fn ready(&self, space: &SpaceId, values: Arc<Masks>) -> Result<Arc<Secrets>> {
+        if let Some(known) = self.lock().get(space)
+            && Arc::ptr_eq(&known.values, &values)
         {
-            return Ok(Arc::clone(secrets));
+            return Ok(Arc::clone(&known.all));
         }
-        let values = masks.iter().flat_map(|(name, value)| {
-            // Names of hosts are written small, whoever puts a secret into one.
-            let small = value.to_ascii_lowercase();
-            let small = (small != value && Secrets::check(name, &small).is_ok()).then_some(small);
-            let both = [Some(value.to_vec()), small].into_iter().flatten();
-            both.map(|value| (name.clone(), value))
-        });
-        let secrets = Arc::new(Secrets::compile(values)?);
-        lock().insert(space.clone(), (masks, Arc::clone(&secrets)));
-        Ok(secrets)
+        let all = compiled(&values, |_| true)?;
+        let known = OfSpace {
+            values,
+            all: Arc::clone(&all),
+            agents: HashMap::new(),
+        };
+        self.lock().insert(space.clone(), known);
+        Ok(all)
     }
 
-    /// Of every space that anybody asked for.
+    /// Ready for an agent too. `values` are those of the space as they are now, and changed with
+    /// every grant.
+    fn ready_for(
+        &self,
+        space: &SpaceId,
+        whose: Whose,
+        values: &Arc<Masks>,
+        names: impl FnOnce() -> Result<BTreeSet<SecretName>>,
+    ) -> Result<Arc<Granted>> {
+        if let Some(known) = self.of(space, &whose) {
+            return Ok(known);
+        }
+        let names = names()?;
+        let secrets = compiled(values, |it| names.contains(it))?;
+        let granted = Arc::new(Granted { names, secrets });
+        if let Some(known) = self.lock().get_mut(space)
+            && Arc::ptr_eq(&known.values, values)
+        {
+            if known.agents.len() >= REMEMBERED_MOST {
+                known.agents.clear();
+            }
+            known.agents.insert(whose, Arc::clone(&granted));
+        }
+        Ok(granted)
+    }
+
+    /// What an agent was granted, and what was given beside it.
+    fn with(
+        &self,
+        space: &SpaceId,
+        granted: &Granted,
+        given: &[SecretName],
+    ) -> Option<Arc<Secrets>> {
+        if given.iter().all(|it| granted.names.contains(it)) {
+            return Some(Arc::clone(&granted.secrets));
+        }
+        let values = self.lock().get(space).map(|it| Arc::clone(&it.values))?;
+        let is_meant = |name: &SecretName| granted.names.contains(name) || given.contains(name);
+        compiled(&values, is_meant).ok()
+    }
+
+    /// Of every space that was asked for.
     fn all(&self) -> Vec<Arc<Secrets>> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = all.values().map(|(_, secrets)| Arc::clone(secrets));
+        let all = self.lock();
+        let all = all.values().map(|it| Arc::clone(&it.all));
         all.filter(|secrets| !secrets.is_empty()).collect()
     }
 }
 
 impl Dispatcher {
     /// As the engine's.
-    pub fn masks(&self, space: &SpaceId) -> Result<Arc<Secrets>> {
-        self.engine().masks(space)
+    pub fn masks_for(&self, ids: &Correlation, given: &[SecretGiven]) -> Result<Arc<Secrets>> {
+        self.engine().masks_for(ids, given)
     }
 
     /// What was last known, without asking the store.
-    pub fn known_masks(&self, space: &SpaceId) -> Option<Arc<Secrets>> {
-        self.engine().known_secrets().get(space)
+    pub fn known_masks(&self, ids: &Correlation) -> Option<Arc<Secrets>> {
+        let known = self.engine().known_secrets();
+        match known.whose(ids) {
+            None => known.get(&ids.space_id),
+            Some(whose) => {
+                let granted = known.of(&ids.space_id, &whose)?;
+                Some(Arc::clone(&granted.secrets))
+            }
+        }
+    }
+
+    /// This agent of the space calls with a token of its own.
+    pub fn heard_agent(&self, space: &SpaceId, agent: &str) {
+        let caller = (space.clone(), agent.to_owned());
+        self.engine().known_secrets().callers().insert(caller);
     }
 
     pub fn log_mask(&self) -> LogMask {
@@ -92,17 +195,45 @@ impl Engine {
         self.known_secrets().ready(space, masks)
     }
 
+    /// The same as far as what has these ids may know of it.
+    pub(crate) fn masks_for(
+        &self,
+        ids: &Correlation,
+        given: &[SecretGiven],
+    ) -> Result<Arc<Secrets>> {
+        let (space, known) = (&ids.space_id, self.known_secrets());
+        let values = self.secrets()?.masks(space)?;
+        let all = known.ready(space, Arc::clone(&values))?;
+        let Some(whose) = known.whose(ids).filter(|_| !all.is_empty()) else {
+            return Ok(all);
+        };
+        let names = || self.store()?.secrets_once_granted(ids);
+        let granted = known.ready_for(space, whose, &values, names)?;
+        let given: Vec<SecretName> = given.iter().map(|it| it.name.clone()).collect();
+        Ok(known.with(space, &granted, &given).unwrap_or(all))
+    }
+
     /// Takes out what is secret of something that is about to be shown. Whether anything was.
     pub fn hide(&self, space: &SpaceId, shown: &mut Value) -> Result<bool> {
         Ok(self.masks(space)?.redact_json(shown))
     }
 }
 
-/// What is written down holds no secret that was known when its exec began.
+/// What is written down of people's execs holds no secret that was known when they began; of an agent's
+/// none that it was granted or given.
 impl Mask for Known {
-    fn mask(&self, space: &SpaceId, value: &mut Value) -> bool {
-        self.get(space)
-            .is_some_and(|secrets| secrets.redact_json(value))
+    fn within(&self, space: &SpaceId, record: &Value) -> Hide {
+        let ids = serde_json::from_value::<Correlation>(record["ids"].clone());
+        let granted = ids.ok().and_then(|it| self.of(space, &self.whose(&it)?));
+        let name = |it: &Value| it["name"].as_str().and_then(|name| name.parse().ok());
+        let given = record["secrets"].as_array();
+        let given: Vec<SecretName> = given.into_iter().flatten().filter_map(name).collect();
+        let secrets = match granted {
+            Some(granted) => self.with(space, &granted, &given),
+            None => None,
+        };
+        let secrets = secrets.or_else(|| self.get(space)).unwrap_or_default();
+        Box::new(move |value| secrets.redact_json(value))
     }
 
     fn knows(&self, space: &SpaceId) -> bool {

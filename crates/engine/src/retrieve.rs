@@ -138,7 +138,7 @@ impl Engine {
                 Permit::Ask => return Err(asks(host, &ruling)),
             }
         }
-        let masks = self.masks(&ids.space_id)?;
+        let masks = self.masks_for(ids, &[])?;
         if let Some(name) = masks.find(request.url.as_bytes()) {
             return Ok(Retrieved::refusal(
                 Refusal::new(

@@ -22,9 +22,10 @@ use crate::carry::{COPY_BYTES, Story};
 use crate::denial::Denial;
 use crate::destination::{Destination, read_authority};
 use crate::forward::{self, Wish};
+use crate::frames::Framed;
 use crate::gateway::Shared;
 use crate::head::Head;
-use crate::mask::{self, Reply};
+use crate::mask::{self, Exchanged, Reply};
 use crate::path::Plain;
 use crate::previewed::{BODY_MOST, Cleared, Leaving};
 use crate::record::Asked;
@@ -79,8 +80,7 @@ pub(crate) enum Served {
 struct Answered {
     response: Response<Incoming>,
     wish: Wish,
-    /// Whether what comes back must be searched for secrets.
-    guarded: bool,
+    asked: Asked,
 }
 
 impl Exchange {
@@ -110,7 +110,7 @@ impl Exchange {
                 let (Ok(near), Ok(far)) = tokio::join!(near, far) else {
                     return Served::Broken;
                 };
-                let (mut near, mut far) = (TokioIo::new(near), TokioIo::new(far));
+                let (mut near, mut far) = (Framed::new(TokioIo::new(near)), TokioIo::new(far));
                 let copied =
                     copy_bidirectional_with_sizes(&mut near, &mut far, COPY_BYTES, COPY_BYTES);
                 match copied.await {
@@ -192,33 +192,19 @@ impl Exchange {
         let (mut parts, body) = request.into_parts();
         forward::agree(&parts, destination, scheme)?;
         inspected(term, destination, &mut parts)?;
-        // What follows a change of protocol was shown by nobody.
-        if term.preview().is_some() && forward::asks_for_websocket(&parts.headers) {
-            return Err(Denial::new(
-                NetCode::NotPreviewed,
-                "a request that changes the protocol cannot be held to a simulation",
-                "run it without one, with the network that it needs",
-            ));
-        }
+        let wish = forward::wish(&parts.method, parts.version, &parts.headers);
+        changes_allowed(term, wish)?;
         let at = (destination, scheme);
         let (cleared, body) = self.clear(term, at, &mut parts, body).await?;
-        let wish = forward::outgoing(&mut parts, destination, scheme)?;
-        let guarded = scheme == Scheme::Https && !term.secrets(destination).is_empty();
-        if guarded {
-            let secrets = term.secrets(destination);
+        forward::outgoing(&mut parts, destination, scheme, wish)?;
+        if term.is_guarded() {
+            term.masks()?;
+            let secrets = term.put_in(destination, scheme);
             let usable: Vec<_> = secrets
                 .into_iter()
                 .filter(|it| !term.is_revoked(&it.name))
                 .collect();
-            term.masks()?;
-            // What follows a change of protocol cannot be searched, and could bring it back.
-            if broker::put(&mut parts.headers, &usable)? && wish == Wish::Websocket {
-                return Err(Denial::new(
-                    NetCode::Other,
-                    "a secret cannot be put into a request that changes the protocol",
-                    "get a ticket by a plain request, and open the websocket with that",
-                ));
-            }
+            broker::put(&mut parts.headers, &usable)?;
             mask::prepare(&mut parts);
         }
         let request = Request::from_parts(parts, body);
@@ -227,16 +213,13 @@ impl Exchange {
             scheme,
             cleared,
         };
-        let response = self.send(term, request, out, asked).await?;
-        self.bring_back(
-            term,
-            Answered {
-                response,
-                wish,
-                guarded,
-            },
-            near,
-        )
+        let response = self.send(term, request, out, asked.clone()).await?;
+        let answered = Answered {
+            response,
+            wish,
+            asked,
+        };
+        self.bring_back(term, answered, near)
     }
 
     async fn send(
@@ -311,32 +294,20 @@ impl Exchange {
         let Answered {
             mut response,
             wish,
-            guarded,
+            asked,
         } = answered;
         let far = (response.status() == StatusCode::SWITCHING_PROTOCOLS)
             .then(|| hyper::upgrade::on(&mut response));
         let (mut parts, body) = response.into_parts();
-        forward::incoming(&mut parts, wish).ok_or_else(|| {
-            Denial::new(
-                NetCode::Other,
-                "the host changes to a protocol that was not asked for",
-                "only websockets can be changed to",
-            )
-        })?;
-        let reply = match (guarded, &far) {
-            (false, Some(_)) => Reply::empty(),
-            (true, Some(_)) => {
-                mask::mask_head(&mut parts, term.masks()?);
-                Reply::empty()
+        forward::incoming(&mut parts, wish)?;
+        let reply = match (&far, term.is_guarded()) {
+            (Some(_), _) => Reply::empty(),
+            (None, false) => Reply::Through(body),
+            (None, true) => {
+                let inside = Arc::clone(&self.shared.inside);
+                let of = Exchanged { inside, asked };
+                mask::mask(&mut parts, body, term.masks()?, of)?
             }
-            (false, None) => Reply::Through(body),
-            (true, None) => mask::mask(&mut parts, body, term.masks()?).ok_or_else(|| {
-                Denial::new(
-                    NetCode::Other,
-                    "the answer is compressed although `identity` was asked for, so that secrets in it cannot be seen",
-                    "hosts that are sent secrets must be able to answer without compression",
-                )
-            })?,
         };
         if let Some(far) = far {
             self.turn(Turned::Websocket(near, far));
@@ -432,17 +403,38 @@ pub(crate) fn literal(shown: &str, port: u16) -> Denial {
     Denial::of(NetCode::InvalidDestination, shown, port, why)
 }
 
+/// A protocol that is changed to is not read here.
+fn changes_allowed(term: &Term, wish: Wish) -> Result<(), Denial> {
+    match wish {
+        Wish::Answer => Ok(()),
+        Wish::Websocket if term.preview().is_some() => Err(Denial::new(
+            NetCode::NotPreviewed,
+            "a request that changes the protocol cannot be held to a simulation",
+            "run it without one, with the network that it needs",
+        )),
+        // It could bring a value back, and cannot be searched.
+        Wish::Websocket if term.is_guarded() => Err(Denial::new(
+            NetCode::Other,
+            "an exec that holds a brokered secret cannot change the protocol",
+            "get a ticket by a plain request, and open the websocket in an exec without the secret",
+        )),
+        Wish::Websocket => Ok(()),
+    }
+}
+
 /// Rules for an inspected host: any one of them must let the request through.
 pub(crate) fn inspected(
     term: &Term,
     destination: &Destination,
     parts: &mut request::Parts,
 ) -> Result<(), Denial> {
+    if term.is_inspected(destination) {
+        forward::without_overrides(&mut parts.headers);
+    }
     let rules = term.inspections(destination);
     if rules.is_empty() {
         return Ok(());
     }
-    forward::without_overrides(&mut parts.headers);
     let path = Plain::read(parts.uri.path());
     let passes = rules.iter().any(|rule| {
         let method = rule

@@ -1,6 +1,7 @@
 //! What of a request goes on, and what of a response comes back.
 
 use glovebox_egress::Scheme;
+use glovebox_model::NetCode;
 use hyper::header::{
     CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE,
@@ -24,6 +25,10 @@ pub(crate) fn agree(
         return mismatch(format!(
             "`{destination}` was dialled, and is asked to connect elsewhere"
         ));
+    }
+    // A server that reads other codings than the next one finds another request in the body.
+    if !is_chunked_at_most(&parts.headers) {
+        return Err(unreadable("request"));
     }
     let hosts: Vec<_> = parts.headers.get_all(HOST).iter().collect();
     if hosts.len() > 1 {
@@ -68,22 +73,65 @@ const HOP: [HeaderName; 7] = [
     HeaderName::from_static("http2-settings"),
 ];
 
-/// Frameworks take the method or the path from these instead, if they are there.
-const OVERRIDES: [&str; 6] = [
-    "x-http-method",
-    "x-http-method-override",
-    "x-method-override",
-    "x-original-url",
-    "x-override-url",
-    "x-rewrite-url",
+/// Servers and frameworks take the method, the path or the host from these instead, if they are there,
+/// or act on what they name.
+const OVERRIDES: [&str; 17] = [
+    "base-url",
+    "destination",
+    "forwarded",
+    "http-host",
+    "http-url",
+    "path-info",
+    "proxy-host",
+    "proxy-url",
+    "redirect-url",
+    "request-uri",
+    "request-url",
+    "script-name",
+    "uri",
+    "url",
+    "x-forwarded",
+    "x-http-destinationurl",
+    "x-script-name",
+];
+const OVERRIDES_BEGIN: [&str; 6] = [
+    "x-envoy-",
+    "x-forwarded-",
+    "x-host-",
+    "x-original-",
+    "x-override-",
+    "x-rewrite-",
+];
+/// Behind `x-` and whatever says whose it is: there are more of them than are written down anywhere.
+const OVERRIDES_END: [&str; 8] = [
+    "-host",
+    "-method",
+    "-path",
+    "-prefix",
+    "-uri",
+    "-url",
+    "-path-info",
+    "override",
 ];
 
-/// For hosts with rules on methods and paths: what was judged is what is meant.
+/// Some servers read `_`, or whatever is no letter and no digit, as `-`.
+fn is_override(name: &HeaderName) -> bool {
+    let plain = |it: char| if it.is_ascii_alphanumeric() { it } else { '-' };
+    let name: String = name.as_str().chars().map(plain).collect();
+    OVERRIDES.contains(&name.as_str())
+        || OVERRIDES_BEGIN.iter().any(|it| name.starts_with(it))
+        || (name.starts_with("x-") && OVERRIDES_END.iter().any(|it| name.ends_with(it)))
+}
+
+/// For inspected hosts: what was judged is what is meant. What is said of it behind the body is not
+/// sent either.
 pub(crate) fn without_overrides(headers: &mut HeaderMap) {
-    // Some servers read `_` as `-`.
-    let meant = |name: &HeaderName| OVERRIDES.contains(&name.as_str().replace('_', "-").as_str());
-    let named: Vec<HeaderName> = headers.keys().filter(|it| meant(it)).cloned().collect();
-    for name in named {
+    let named: Vec<HeaderName> = headers
+        .keys()
+        .filter(|it| is_override(it))
+        .cloned()
+        .collect();
+    for name in named.iter().chain(&[TRAILER]) {
         headers.remove(name);
     }
 }
@@ -144,12 +192,36 @@ fn without_hops(headers: &mut HeaderMap) {
     }
 }
 
-/// The only protocol that a connection may change to: with others, HTTP/2 above all, requests for
-/// other hosts could follow unseen.
-pub(crate) fn asks_for_websocket(headers: &HeaderMap) -> bool {
+/// Whether the head of a message says, in both places, that the connection changes to a websocket. It
+/// is the only protocol that one may change to: with others, HTTP/2 above all, requests for other
+/// hosts could follow unseen.
+fn changes_to_websocket(headers: &HeaderMap) -> bool {
     let mut upgrades = headers.get_all(UPGRADE).iter();
     let (first, second) = (upgrades.next(), upgrades.next());
-    second.is_none() && first.is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"websocket"))
+    let websocket = first.is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"websocket"));
+    second.is_none() && websocket && tokens(headers, &CONNECTION).any(|it| it == "upgrade")
+}
+
+/// What stands between the commas, in small letters. What is no text is no token.
+fn tokens<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = String> + 'a {
+    let values = headers.get_all(name).iter();
+    values
+        .flat_map(|it| it.as_bytes().split(|byte| *byte == b','))
+        .map(|it| String::from_utf8_lossy(it.trim_ascii()).to_ascii_lowercase())
+}
+
+/// Another transfer coding than this one would not be undone on the way, but by the reader.
+fn is_chunked_at_most(headers: &HeaderMap) -> bool {
+    let codings: Vec<String> = tokens(headers, &TRANSFER_ENCODING).collect();
+    codings.is_empty() || codings == ["chunked"]
+}
+
+fn unreadable(what: &str) -> Denial {
+    Denial::new(
+        NetCode::Other,
+        format!("the {what} has a transfer coding that is not read here"),
+        "`chunked` is the only one",
+    )
 }
 
 fn set_websocket(headers: &mut HeaderMap) {
@@ -163,16 +235,21 @@ pub(crate) enum Wish {
     Websocket,
 }
 
+/// What a request asks for. A change that is not asked for properly is not passed on.
+pub(crate) fn wish(method: &Method, version: Version, headers: &HeaderMap) -> Wish {
+    match method == Method::GET && version == Version::HTTP_11 && changes_to_websocket(headers) {
+        true => Wish::Websocket,
+        false => Wish::Answer,
+    }
+}
+
 /// Makes a request ready for its host. It was found to agree with its destination.
 pub(crate) fn outgoing(
     parts: &mut request::Parts,
     destination: &Destination,
     scheme: Scheme,
-) -> Result<Wish, Denial> {
-    let wish = match asks_for_websocket(&parts.headers) {
-        true => Wish::Websocket,
-        false => Wish::Answer,
-    };
+    wish: Wish,
+) -> Result<(), Denial> {
     without_hops(&mut parts.headers);
     if wish == Wish::Websocket {
         set_websocket(&mut parts.headers);
@@ -183,24 +260,30 @@ pub(crate) fn outgoing(
     let path = parts.uri.path_and_query().cloned();
     parts.uri = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
     parts.version = Version::HTTP_11;
-    Ok(wish)
+    Ok(())
 }
 
-/// Makes a response ready for the sandbox. None: the host changes to a protocol that nobody asked
-/// for.
-pub(crate) fn incoming(parts: &mut response::Parts, wish: Wish) -> Option<()> {
+/// Makes a response ready for the sandbox.
+pub(crate) fn incoming(parts: &mut response::Parts, wish: Wish) -> Result<(), Denial> {
+    if !is_chunked_at_most(&parts.headers) {
+        return Err(unreadable("answer"));
+    }
     let switches = parts.status == StatusCode::SWITCHING_PROTOCOLS;
-    let to_websocket = asks_for_websocket(&parts.headers);
+    let to_websocket = changes_to_websocket(&parts.headers);
     without_hops(&mut parts.headers);
     parts.headers.remove(TRANSFER_ENCODING);
     parts.version = Version::HTTP_11;
     if switches {
         if wish != Wish::Websocket || !to_websocket {
-            return None;
+            return Err(Denial::new(
+                NetCode::Other,
+                "the host changes the protocol, and that was not asked for, or not to a websocket",
+                "only websockets can be changed to, by a `GET` of HTTP/1.1 that asks for one",
+            ));
         }
         set_websocket(&mut parts.headers);
     }
-    Some(())
+    Ok(())
 }
 
 #[cfg(test)]
@@ -265,21 +348,104 @@ mod tests {
             .headers
             .insert("http2-settings", "AAM".parse().unwrap());
         parts.headers.insert("x-hop", "1".parse().unwrap());
-        assert_eq!(
-            outgoing(&mut parts, &at(), Scheme::Http).unwrap(),
-            Wish::Answer
-        );
+        let wish = |it: &request::Parts| wish(&it.method, it.version, &it.headers);
+        let answer = wish(&parts);
+        assert_eq!(answer, Wish::Answer);
+        outgoing(&mut parts, &at(), Scheme::Http, answer).unwrap();
         assert_eq!(parts.uri, "/x?y");
         let names: Vec<_> = parts.headers.keys().map(HeaderName::as_str).collect();
         assert_eq!(names, ["host"]);
 
         let mut parts = request(Version::HTTP_11, "/", &["a.test"]);
-        parts.headers.insert(CONNECTION, "upgrade".parse().unwrap());
         parts.headers.insert(UPGRADE, "WebSocket".parse().unwrap());
-        assert_eq!(
-            outgoing(&mut parts, &at(), Scheme::Http).unwrap(),
-            Wish::Websocket
-        );
+        assert_eq!(wish(&parts), Wish::Answer);
+        let hops = "keep-alive, Upgrade".parse().unwrap();
+        parts.headers.insert(CONNECTION, hops);
+        assert_eq!(wish(&parts), Wish::Websocket);
+        outgoing(&mut parts, &at(), Scheme::Http, Wish::Websocket).unwrap();
         assert_eq!(parts.headers[UPGRADE], "websocket");
+        parts.method = Method::POST;
+        assert_eq!(wish(&parts), Wish::Answer);
+    }
+
+    #[test]
+    fn a_change_needs_both_headers_and_who_asked_for_it() {
+        let both = "connection: upgrade|upgrade: websocket";
+        for (said, wish, good) in [
+            (both, Wish::Websocket, true),
+            (both, Wish::Answer, false),
+            ("upgrade: websocket", Wish::Websocket, false),
+            ("connection: upgrade", Wish::Websocket, false),
+            ("connection: upgrade|upgrade: h2c", Wish::Websocket, false),
+            (
+                "connection: x-upgrade|upgrade: websocket",
+                Wish::Websocket,
+                false,
+            ),
+            ("", Wish::Websocket, false),
+        ] {
+            let mut builder = hyper::Response::builder().status(101);
+            for (name, value) in said.split('|').filter_map(|it| it.split_once(": ")) {
+                builder = builder.header(name, value);
+            }
+            let mut parts = builder.body(()).unwrap().into_parts().0;
+            assert_eq!(incoming(&mut parts, wish).is_ok(), good, "{said}");
+        }
+    }
+
+    #[test]
+    fn what_takes_the_place_of_the_request_line_is_left_out() {
+        for name in [
+            "X-Original-URL",
+            "X-Rewrite-URL",
+            "X_Rewrite_URL",
+            "X-HTTP-Method-Override",
+            "X-HTTP-Method",
+            "X-Method-Override",
+            "X-Http-Path-Override",
+            "X-Override-URL",
+            "X-Forwarded-Uri",
+            "X-Forwarded-Prefix",
+            "X-Forwarded-Path",
+            "X-Forwarded-Host",
+            "X-Forwarded-Method",
+            "X-Forwarded-Server",
+            "X.Forwarded.Host",
+            "Forwarded",
+            "X-Host",
+            "X-HTTP-Host-Override",
+            "X-Original-Host",
+            "X-Original-Uri",
+            "X-Original-Method",
+            "X-Envoy-Original-Path",
+            "X-Script-Name",
+            "X-Request-Uri",
+            "Destination",
+            "X-Http-DestinationUrl",
+            "X-HTTP-MethodOverride",
+            "X-Backend-Host",
+            "X-Some-Gateway-Path",
+            "X-Proxy-Url",
+            "X-WAWS-Unencoded-URL",
+            "Trailer",
+        ] {
+            let mut headers = HeaderMap::new();
+            let name: HeaderName = name.parse().unwrap();
+            headers.insert(&name, HeaderValue::from_static("/admin"));
+            without_overrides(&mut headers);
+            assert!(headers.is_empty(), "{name}");
+        }
+        let mut headers = HeaderMap::new();
+        for name in [
+            "accept",
+            "authorization",
+            "x-api-key",
+            "x-request-id",
+            "x-hostname",
+        ] {
+            headers.insert(name, HeaderValue::from_static("x"));
+        }
+        without_overrides(&mut headers);
+        assert_eq!(headers.len(), 5);
     }
 }

@@ -30,6 +30,7 @@ mod dns;
 mod doors;
 mod exchange;
 mod forward;
+mod frames;
 mod gateway;
 mod head;
 mod mask;
@@ -46,6 +47,7 @@ mod socks;
 mod splice;
 mod spoken;
 mod term;
+mod unpack;
 mod upload;
 mod upstream;
 

@@ -1,18 +1,27 @@
 //! The bodies of answers, and how a secret's value is kept from coming back in one.
 
+use std::error::Error;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use glovebox_capture::{Redactor, Secrets};
+use glovebox_model::NetCode;
 use http_body_util::Full;
-use hyper::HeaderMap;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::ext::ReasonPhrase;
 use hyper::header::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, HeaderValue, IF_RANGE, RANGE,
+    ACCEPT_CHARSET, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, HeaderName, HeaderValue,
+    IF_RANGE, RANGE,
 };
 use hyper::http::{request, response};
+use hyper::{HeaderMap, StatusCode};
+
+use crate::denial::Denial;
+use crate::gateway::Inside;
+use crate::record::Asked;
+use crate::unpack::{Finding, Unpacked};
 
 /// The body of an answer to the sandbox.
 #[derive(Debug)]
@@ -33,19 +42,24 @@ impl Reply {
     }
 }
 
+/// Why a body ends before its end.
+type Failure = Box<dyn Error + Send + Sync>;
+
 impl Body for Reply {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = Failure;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
         match self.get_mut() {
             Self::Text(body) => Pin::new(body)
                 .poll_frame(cx)
                 .map(|frame| frame.map(|it| it.map_err(|never| match never {}))),
-            Self::Through(body) => Pin::new(body).poll_frame(cx),
+            Self::Through(body) => Pin::new(body)
+                .poll_frame(cx)
+                .map(|frame| frame.map(|it| it.map_err(Failure::from))),
             Self::Masked(body) => Pin::new(&mut **body).poll_frame(cx),
         }
     }
@@ -67,102 +81,211 @@ impl Body for Reply {
     }
 }
 
-/// A host that knows a secret may send it back, in an echo or an error. What comes from it is
-/// searched while it streams.
+/// What a host has of a secret may come back, in an echo or an error. What comes is searched while it
+/// streams, and what it holds in a compressed form too; that cannot be masked, so it is cut.
 #[derive(Debug)]
 pub(crate) struct Masked {
     body: Incoming,
     secrets: Secrets,
     redactor: Redactor,
+    unpacked: Unpacked,
+    /// Searched, and kept back until what it decodes to is known to be no secret.
+    waiting: Vec<u8>,
     /// None once the end was told.
     open: bool,
     trailers: Option<HeaderMap>,
+    of: Exchanged,
 }
 
+/// Whose answer it is, to be told when it is cut.
+#[derive(Debug)]
+pub(crate) struct Exchanged {
+    pub(crate) inside: Arc<Inside>,
+    pub(crate) asked: Asked,
+}
+
+/// Of what waits. A secret is decided on long before.
+const WAITING_MOST: usize = 1 << 20;
+
 impl Masked {
-    fn new(body: Incoming, secrets: &Secrets) -> Self {
+    fn new(body: Incoming, secrets: &Secrets, of: Exchanged) -> Self {
         Self {
             body,
             redactor: secrets.redactor(),
+            unpacked: Unpacked::new(secrets),
             secrets: secrets.clone(),
+            waiting: Vec::new(),
             open: true,
             trailers: None,
+            of,
         }
+    }
+
+    /// Whether what waits may go on.
+    fn judge(&self, finding: Finding) -> Result<bool, Failure> {
+        let why = match finding {
+            Finding::Nothing => return Ok(true),
+            Finding::Open if self.waiting.len() <= WAITING_MOST => return Ok(false),
+            Finding::Open | Finding::Bomb => "is compressed so that it cannot be searched",
+            Finding::Secret => "holds a secret in a compressed form",
+        };
+        let denial = Denial::new(
+            NetCode::Other,
+            format!("the answer {why}, and was cut"),
+            "ask its host for an answer without compression",
+        );
+        self.of.inside.record.refuse(&self.of.asked, &denial);
+        Err(denial.why.into())
     }
 }
 
 impl Body for Masked {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = Failure;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
         let this = &mut *self;
         while this.open {
-            let mut out = Vec::new();
-            match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
-                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+            let finding = match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
+                Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
                 Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => this.redactor.push(&data, &mut out),
-                    Err(frame) => this.trailers = frame.into_trailers().ok(),
+                    Ok(data) => {
+                        this.redactor.push(&data, &mut this.waiting);
+                        this.unpacked.push(&data)
+                    }
+                    Err(frame) => {
+                        this.trailers = frame.into_trailers().ok();
+                        continue;
+                    }
                 },
                 None => {
                     this.open = false;
-                    this.redactor.finish(&mut out);
+                    this.redactor.finish(&mut this.waiting);
+                    match this.unpacked.finish() {
+                        Finding::Open => Finding::Nothing,
+                        finding => finding,
+                    }
                 }
-            }
-            if !out.is_empty() {
-                return Poll::Ready(Some(Ok(Frame::data(out.into()))));
+            };
+            match this.judge(finding) {
+                Err(cut) => {
+                    this.open = false;
+                    return Poll::Ready(Some(Err(cut)));
+                }
+                Ok(true) if !this.waiting.is_empty() => {
+                    let out = std::mem::take(&mut this.waiting);
+                    return Poll::Ready(Some(Ok(Frame::data(out.into()))));
+                }
+                Ok(_) => {}
             }
         }
-        let Some(mut trailers) = this.trailers.take() else {
+        let Some(trailers) = this.trailers.take() else {
             return Poll::Ready(None);
         };
-        mask_values(&mut trailers, &this.secrets);
-        Poll::Ready(Some(Ok(Frame::trailers(trailers))))
+        let (masked, _) = masked(&trailers, &this.secrets);
+        Poll::Ready(Some(Ok(Frame::trailers(masked))))
     }
 }
 
-fn mask_values(headers: &mut HeaderMap, secrets: &Secrets) {
-    for value in headers.values_mut() {
-        let masked = secrets.redact(value.as_bytes());
-        if *masked != *value.as_bytes() {
-            let plain = HeaderValue::from_bytes(&masked);
-            *value = plain.unwrap_or_else(|_| HeaderValue::from_static("[secret]"));
-        }
+/// Headers without secrets in their names, in their values, or in a name and its value together;
+/// whether a name was another one.
+fn masked(headers: &HeaderMap, secrets: &Secrets) -> (HeaderMap, bool) {
+    let mut all = HeaderMap::with_capacity(headers.len());
+    let mut renamed = false;
+    for (name, value) in headers {
+        let shown = masked_name(name, secrets);
+        renamed |= shown != *name;
+        all.append(shown, masked_value(name, value, secrets));
+    }
+    (all, renamed)
+}
+
+/// A name has no place for brackets and blanks.
+fn masked_name(name: &HeaderName, secrets: &Secrets) -> HeaderName {
+    let masked = secrets.redact(name.as_str().as_bytes());
+    if *masked == *name.as_str().as_bytes() {
+        return name.clone();
+    }
+    let in_names = |it: &u8| match it.is_ascii_alphanumeric() {
+        true => it.to_ascii_lowercase(),
+        false => b'-',
+    };
+    let plain: Vec<u8> = masked.iter().map(in_names).collect();
+    HeaderName::from_bytes(&plain).unwrap_or(HeaderName::from_static("x-secret"))
+}
+
+const SECRET: HeaderValue = HeaderValue::from_static("[secret]");
+
+fn masked_value(name: &HeaderName, value: &HeaderValue, secrets: &Secrets) -> HeaderValue {
+    let masked = secrets.redact(value.as_bytes());
+    if *masked != *value.as_bytes() {
+        return HeaderValue::from_bytes(&masked).unwrap_or(SECRET);
+    }
+    // A value with a colon that was written as a line of the head.
+    let across = ["", ":", ": "].iter().any(|between| {
+        let line = [
+            name.as_str().as_bytes(),
+            between.as_bytes(),
+            value.as_bytes(),
+        ]
+        .concat();
+        secrets.find(&line).is_some() && secrets.find(name.as_str().as_bytes()).is_none()
+    });
+    match across {
+        true => SECRET,
+        false => value.clone(),
     }
 }
 
-/// Asks for an answer that can be searched: not compressed, and whole.
+/// Asks for an answer that can be searched: not compressed, whole, and in letters that are known.
 pub(crate) fn prepare(parts: &mut request::Parts) {
     let identity = HeaderValue::from_static("identity");
     parts.headers.insert(ACCEPT_ENCODING, identity);
-    parts.headers.remove(RANGE);
-    parts.headers.remove(IF_RANGE);
+    for name in [
+        RANGE,
+        IF_RANGE,
+        ACCEPT_CHARSET,
+        HeaderName::from_static("a-im"),
+    ] {
+        parts.headers.remove(name);
+    }
 }
 
-/// Of an answer whose body is not searched, too.
-pub(crate) fn mask_head(parts: &mut response::Parts, secrets: &Secrets) {
-    parts.extensions.remove::<ReasonPhrase>();
-    mask_values(&mut parts.headers, secrets);
-}
-
-/// None: the host has compressed it all the same, and nobody can say what is in it.
+/// An answer that cannot be searched is not given.
 pub(crate) fn mask(
     parts: &mut response::Parts,
     body: Incoming,
     secrets: &Secrets,
-) -> Option<Reply> {
+    of: Exchanged,
+) -> Result<Reply, Denial> {
     let plain = |it: &HeaderValue| it.as_bytes().eq_ignore_ascii_case(b"identity");
     if !parts.headers.get_all(CONTENT_ENCODING).iter().all(plain) {
-        return None;
+        return Err(Denial::new(
+            NetCode::Other,
+            "the answer is compressed although `identity` was asked for, so that secrets in it cannot be seen",
+            "an exec that holds a brokered secret can only be answered without compression",
+        ));
     }
-    mask_head(parts, secrets);
+    if parts.status == StatusCode::PARTIAL_CONTENT {
+        return Err(Denial::new(
+            NetCode::Other,
+            "the answer is a part although the whole was asked for, so that secrets in it cannot be seen",
+            "an exec that holds a brokered secret can only be answered as a whole",
+        ));
+    }
+    parts.extensions.remove::<ReasonPhrase>();
+    let (headers, renamed) = masked(&parts.headers, secrets);
+    parts.headers = headers;
+    if renamed {
+        // It also says how names were written.
+        parts.extensions.clear();
+    }
     if body.is_end_stream() {
-        return Some(Reply::Through(body));
+        return Ok(Reply::Through(body));
     }
     parts.headers.remove(CONTENT_LENGTH);
-    Some(Reply::Masked(Box::new(Masked::new(body, secrets))))
+    Ok(Reply::Masked(Box::new(Masked::new(body, secrets, of))))
 }

@@ -75,12 +75,13 @@ pub(crate) struct Plain(String);
 
 impl Plain {
     /// None where servers differ: encoded separators, dotted or empty segments, parameters behind
-    /// dots, bytes that are no text.
+    /// dots, bytes that are no text, characters that become one of these when they are normalised.
     pub(crate) fn read(path: &str) -> Option<Self> {
         let decoded = percent_decode_str(path).decode_utf8().ok()?;
         let separators = |text: &str| text.bytes().filter(|it| *it == b'/').count();
         if separators(path) != separators(&decoded)
             || decoded.contains(['\\', '%'])
+            || decoded.contains(LIKE_SEPARATORS)
             || decoded.chars().any(char::is_control)
             || !decoded.starts_with('/')
             || segments_wrong(&decoded)
@@ -95,13 +96,46 @@ impl Plain {
     }
 }
 
+/// What NFKC, or the best fit of a code page, makes `/`, `\\`, `%`, `;`, `?` or `#` of.
+const LIKE_SEPARATORS: [char; 29] = [
+    '\u{a5}', '\u{37e}', '\u{2044}', '\u{2047}', '\u{2048}', '\u{2049}', '\u{20a9}', '\u{2100}',
+    '\u{2101}', '\u{2105}', '\u{2106}', '\u{2215}', '\u{2216}', '\u{29f5}', '\u{29f8}', '\u{29f9}',
+    '\u{fe14}', '\u{fe16}', '\u{fe54}', '\u{fe56}', '\u{fe5f}', '\u{fe68}', '\u{fe6a}', '\u{ff03}',
+    '\u{ff05}', '\u{ff0f}', '\u{ff1b}', '\u{ff1f}', '\u{ff3c}',
+];
+
+/// And what becomes a dot, or several.
+const LIKE_DOTS: [char; 10] = [
+    '.', '\u{2024}', '\u{2025}', '\u{2026}', '\u{3002}', '\u{fe19}', '\u{fe30}', '\u{fe52}',
+    '\u{ff0e}', '\u{ff61}',
+];
+
+/// What is left out, at the ends of a name or anywhere: blanks, and what Unicode says may be ignored.
+fn is_ignored(character: char) -> bool {
+    character.is_whitespace()
+        || matches!(character,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Nothing but dots, however they are written and whatever stands unseen between them. More than two
+/// are cut to two by some.
+fn is_dotted(name: &str) -> bool {
+    let mut seen = name.chars().filter(|it| !is_ignored(*it)).peekable();
+    seen.peek().is_some() && seen.all(|it| LIKE_DOTS.contains(&it))
+}
+
 /// The last segment may be empty: `/a/` is another path than `/a`.
 fn segments_wrong(path: &str) -> bool {
     let mut segments = path.split('/').skip(1).peekable();
     while let Some(segment) = segments.next() {
         let name = segment.split(';').next().unwrap_or_default();
-        let empty = name.is_empty() && segments.peek().is_some();
-        if empty || (name.is_empty() && !segment.is_empty()) || matches!(name, "." | "..") {
+        let blank = name.chars().all(is_ignored);
+        let empty = blank && segments.peek().is_some();
+        if empty || (blank && !segment.is_empty()) || is_dotted(name) {
             return true;
         }
     }
@@ -131,6 +165,11 @@ mod tests {
         assert!(allowed("/**", "/anything/at/all"));
         assert!(allowed("/**", "/"));
         assert!(allowed("/*.json", "/a.json"));
+        assert!(allowed(
+            "/wiki/*",
+            "/wiki/Ann%E2%80%99s_caf%C3%A9_%E2%80%93_v1.2%E2%80%A6"
+        ));
+        assert!(allowed("/wiki/*", "/wiki/.profile"));
     }
 
     #[test]
@@ -157,6 +196,24 @@ mod tests {
             "*",
             "",
             "/public/;x/a",
+            "/public/．．/admin",
+            "/public/%EF%BC%8E%EF%BC%8E/admin",
+            "/public/‥/admin",
+            "/public/.․/admin",
+            "/public/﹒﹒/admin",
+            "/public/︰/admin",
+            "/public/.%E2%80%8B./admin",
+            "/public/..%20/admin",
+            "/public/.../admin",
+            "/public/．．;x/admin",
+            "/public/%20/admin",
+            "/public/a／admin",
+            "/public/a%EF%BC%8Fadmin",
+            "/public/．．＼admin",
+            "/public/％2e％2e/admin",
+            "/public/a℀b",
+            "/public/a∕b",
+            "/public/a；b",
         ] {
             assert!(!allowed("/**", path), "{path}");
         }

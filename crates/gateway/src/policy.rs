@@ -43,8 +43,8 @@ pub struct Inspect {
 /// A secret of which the sandbox holds a placeholder. Requests to one of its hosts, over TLS that
 /// is opened here, get the value in the place of the placeholder in the values of their headers,
 /// and inside `Basic` credentials. Not in URLs, which end up in logs, and not in bodies.
-/// What such a host answers is searched for the value; only what follows a change to a websocket
-/// is not.
+/// While one is held, all hosts are inspected: what any of them answers is searched for the value, and
+/// what cannot be searched is refused.
 #[derive(Clone)]
 pub struct Brokered {
     pub name: SecretName,

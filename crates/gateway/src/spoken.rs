@@ -51,7 +51,7 @@ pub(crate) fn check_inspected(destination: &Destination, first: &First) -> Resul
             Err(Denial::new(
                 NetCode::NotInAllowlist,
                 format!("`{destination}` is inspected, and this is not HTTP/1.1"),
-                "speak HTTP/1.1, over TLS or not, to hosts that are inspected",
+                "speak HTTP/1.1, over TLS or not, to hosts that are inspected; in an exec that holds a brokered secret all are",
             ))
         }
     }

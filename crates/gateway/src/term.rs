@@ -255,9 +255,8 @@ impl Term {
         all.filter(|it| destination.is_meant_by(&it.host)).collect()
     }
 
-    /// The secrets that are bound to a destination, revoked ones too: those must not come back
-    /// either.
-    pub(crate) fn secrets(&self, destination: &Destination) -> Vec<&Brokered> {
+    /// The secrets that are bound to a destination, revoked ones too.
+    fn secrets(&self, destination: &Destination) -> Vec<&Brokered> {
         let all = self.policy.secrets.iter();
         all.filter(|it| it.hosts.iter().any(|rule| destination.is_meant_by(rule)))
             .collect()
@@ -276,8 +275,14 @@ impl Term {
         self.masks.as_ref().map_err(Denial::clone)
     }
 
+    /// Whether a brokered secret is held. Its value may come back from anywhere: a host that has
+    /// it may have told others. So whatever is answered must be readable, and is searched.
+    pub(crate) fn is_guarded(&self) -> bool {
+        !self.policy.secrets.is_empty()
+    }
+
     pub(crate) fn is_inspected(&self, destination: &Destination) -> bool {
-        !self.inspections(destination).is_empty() || !self.secrets(destination).is_empty()
+        self.is_guarded() || !self.inspections(destination).is_empty()
     }
 }
 

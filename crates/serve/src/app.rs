@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use glovebox_capture::Secrets;
 use glovebox_engine::Dispatcher;
-use glovebox_model::{Code, Error, Result, SpaceId, Stage};
+use glovebox_model::{Code, Correlation, Error, Result, Stage};
 use glovebox_skill::Catalogue;
 use glovebox_snapshot::{Progress, Watch};
 use tokio::sync::Semaphore;
@@ -186,14 +186,14 @@ impl App {
         asked?.map_err(Failure::from)
     }
 
-    /// What must not be in any answer to this space. Known without asking the store, but the first
-    /// time.
-    pub(crate) async fn secrets_of(&self, space: &SpaceId) -> Answer<Arc<Secrets>> {
-        if let Some(known) = self.0.dispatcher.known_masks(space) {
+    /// What must not be in any answer to this space, or to this agent of it. Known without asking the
+    /// store, but the first time.
+    pub(crate) async fn secrets_of(&self, ids: &Correlation) -> Answer<Arc<Secrets>> {
+        if let Some(known) = self.0.dispatcher.known_masks(ids) {
             return Ok(known);
         }
-        let space = space.clone();
-        let read = self.ask("masks", move |dispatcher| dispatcher.masks(&space));
+        let ids = ids.clone();
+        let read = self.ask("masks", move |dispatcher| dispatcher.masks_for(&ids, &[]));
         read.await
     }
 

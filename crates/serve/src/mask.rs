@@ -9,7 +9,24 @@ use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::Response;
 use glovebox_capture::{Redactor, Secrets};
+use glovebox_model::{Correlation, Role};
 use http_body::{Frame, SizeHint};
+
+use crate::auth::Caller;
+
+/// Whose secrets must not be in what a caller is told: for an agent those that it was granted, for
+/// people all of the space.
+pub(crate) fn whose(caller: &Caller) -> Correlation {
+    let token = caller.token();
+    let own = || match &token.agent_id {
+        Some(agent) => agent.clone(),
+        None => token.name.to_string(),
+    };
+    Correlation {
+        agent_id: (token.role == Role::Agent).then(own),
+        ..Correlation::of_space(caller.space().clone())
+    }
+}
 
 /// The answer without what must not be in it.
 pub(crate) fn masked(response: Response, secrets: &Arc<Secrets>) -> Response {

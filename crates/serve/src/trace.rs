@@ -10,7 +10,7 @@ use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt;
-use glovebox_model::SpaceId;
+use glovebox_model::Correlation;
 use tracing::Instrument;
 
 use crate::app::App;
@@ -46,7 +46,7 @@ pub(crate) async fn follow(State(app): State<App>, request: Request, next: Next)
         }
     }
     if let Some(who) = &who {
-        response = match app.secrets_of(&who.space).await {
+        response = match app.secrets_of(&who.ids).await {
             Ok(secrets) => mask::masked(response, &secrets),
             // A key is missing: nothing is run in this space, and what was written down is masked
             // already. Whoever mends it must see what is there.
@@ -67,7 +67,7 @@ pub(crate) async fn follow(State(app): State<App>, request: Request, next: Next)
         status,
         took_ms = took.as_secs_f64() * 1000.0,
         token_id = who.as_ref().map(|who| who.token.as_str()),
-        space = who.as_ref().map(|who| who.space.as_str()),
+        space = who.as_ref().map(|who| who.ids.space_id.as_str()),
         "request"
     );
     response
@@ -105,7 +105,8 @@ fn known(method: &Method) -> &'static str {
 #[derive(Debug, Clone)]
 struct Who {
     token: String,
-    space: SpaceId,
+    /// Its space, and which agent it is, if it is one.
+    ids: Correlation,
 }
 
 /// Finds out who calls, for the handlers and for the log. Whether it matters is the handler's to
@@ -135,8 +136,16 @@ pub(crate) async fn identify(State(app): State<App>, mut request: Request, next:
     };
     let who = known.as_ref().ok().map(|caller| Who {
         token: caller.token().token_id.to_string(),
-        space: caller.space().clone(),
+        ids: mask::whose(caller),
     });
+    if let Some(Correlation {
+        space_id,
+        agent_id: Some(agent),
+        ..
+    }) = who.as_ref().map(|it| &it.ids)
+    {
+        app.dispatcher().heard_agent(space_id, agent);
+    }
     request.extensions_mut().insert(Identity(known));
     let mut response = next.run(request).await;
     if let Some(who) = who {

@@ -61,7 +61,7 @@ pub use ledger::{
     Checkpoint, Entry, EntryFilter, Expectations, Export, ExportFormat, Kind, Problem, Step,
     Timeline, TimelineFilter, Verification, parse_receipt, verify_export,
 };
-pub use mask::Mask;
+pub use mask::{Hide, Mask};
 pub use outbox::{Attempted, Claimed, DeliveryFilter, Subscription};
 pub use owner::{DeadOwner, Owner, dead_owners};
 pub use page::Page;

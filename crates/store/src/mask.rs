@@ -10,10 +10,13 @@ use serde_json::Value;
 use crate::failure::internal;
 use crate::store::Store;
 
+/// Takes secrets out of every text in a value; whether there were any.
+pub type Hide = Box<dyn Fn(&mut Value) -> bool>;
+
 /// Knows the secrets of every space.
 pub trait Mask: Send + Sync + Debug {
-    /// Takes them out of every text in it; whether there were any.
-    fn mask(&self, space: &SpaceId, value: &mut Value) -> bool;
+    /// For a record of the space: what is taken out depends on whose it is.
+    fn within(&self, space: &SpaceId, record: &Value) -> Hide;
 
     /// Whether there is anything to look for.
     fn knows(&self, space: &SpaceId) -> bool;
@@ -35,7 +38,7 @@ impl Store {
         };
         let json = serde_json::to_value(&value)
             .map_err(|error| internal("a record cannot be written").caused_by(error))?;
-        let hide = |value: &mut Value| mask.mask(space, value);
+        let hide = mask.within(space, &json);
         let mut masked = json.clone();
         if !hide(&mut masked) {
             return Ok(value);

@@ -1,6 +1,8 @@
 //! Who may have a secret without being asked about each time. A person makes a grant; it ends by
 //! itself, and can be revoked before.
 
+use std::collections::BTreeSet;
+
 use glovebox_model::{
     Code, Correlation, Error, GrantId, Result, SecretGrant, SecretName, SpaceId, Stage,
 };
@@ -70,6 +72,16 @@ impl SecretGrantFilter {
         );
         Ok((sql, values))
     }
+}
+
+/// Whether it is for what has these ids.
+fn is_meant(grant: &SecretGrant, ids: &Correlation) -> bool {
+    let same = |own: &Option<String>, asked: &Option<String>| {
+        own.as_ref().is_none_or(|own| asked.as_ref() == Some(own))
+    };
+    (grant.conversation_id.is_some() || grant.agent_id.is_some())
+        && same(&grant.conversation_id, &ids.conversation_id)
+        && same(&grant.agent_id, &ids.agent_id)
 }
 
 struct GrantRow {
@@ -264,6 +276,35 @@ impl Store {
         })
     }
 
+    /// The secrets that what has these ids may have, or could have had before.
+    pub fn secrets_once_granted(&self, ids: &Correlation) -> Result<BTreeSet<SecretName>> {
+        let rows = self.ask("look for grants", |session| {
+            let text = |id: &Option<String>| {
+                let id = id.as_deref().unwrap_or_default();
+                session.indexed(id).into_owned()
+            };
+            session.rows(
+                &format!(
+                    "SELECT {COLUMNS} FROM secret_grants
+                     WHERE space_id = ?1 AND conversation_id IN (?2, '') AND agent_id IN (?3, '')"
+                ),
+                values![
+                    ids.space_id.as_str(),
+                    text(&ids.conversation_id),
+                    text(&ids.agent_id)
+                ],
+                read_row,
+            )
+        })?;
+        let grants = rows.into_iter().map(GrantRow::into_grant);
+        let is_for =
+            |grant: &Result<SecretGrant>| grant.as_ref().map_or(true, |it| is_meant(it, ids));
+        grants
+            .filter(is_for)
+            .map(|it| it.map(|grant| grant.secret))
+            .collect()
+    }
+
     /// Those that are in force for what has these ids, newest first.
     pub fn secret_grants_for(&self, ids: &Correlation) -> Result<Vec<SecretGrant>> {
         let now = Timestamp::now();
@@ -294,15 +335,7 @@ impl Store {
             .map(GrantRow::into_grant)
             .collect::<Result<_>>()?;
         // The record says whom it is for; the columns only find it.
-        let is_for = |grant: &SecretGrant| {
-            let same = |own: &Option<String>, asked: &Option<String>| {
-                own.as_ref().is_none_or(|own| asked.as_ref() == Some(own))
-            };
-            (grant.conversation_id.is_some() || grant.agent_id.is_some())
-                && same(&grant.conversation_id, &ids.conversation_id)
-                && same(&grant.agent_id, &ids.agent_id)
-                && is_in_force(grant, now)
-        };
+        let is_for = |grant: &SecretGrant| is_meant(grant, ids) && is_in_force(grant, now);
         Ok(grants.into_iter().filter(is_for).collect())
     }
 

@@ -6,8 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use zeroize::Zeroizing;
 
+use super::Form;
 use super::percent::{KEPT_ALWAYS, percent_encoded};
-use super::{Digits, Form};
 
 pub(super) fn all(value: &[u8], forms: &mut Vec<Form>) {
     for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
@@ -50,10 +50,8 @@ fn written(encoded: &[u8], padding: &[u8], forms: &mut Vec<Form>) {
         forms.push(slashes);
     }
     if !padding.is_empty() || encoded.iter().any(|byte| matches!(byte, b'+' | b'/')) {
-        for digits in Digits::BOTH {
-            let parts = encoded.iter().chain(padding).copied();
-            let form = Form::of(encoded);
-            forms.push(percent_encoded(parts, form, KEPT_ALWAYS, "%20", digits));
-        }
+        let parts = encoded.iter().chain(padding).copied();
+        let form = Form::of(encoded);
+        forms.push(percent_encoded(parts, form, KEPT_ALWAYS, "%20"));
     }
 }

@@ -1,6 +1,6 @@
 //! Quoting: JSON, shells, Python, HTML and XML, CSV and SQL.
 
-use super::{Digits, Form};
+use super::Form;
 
 pub(super) fn all(text: &str, forms: &mut Vec<Form>) {
     json(text, forms);
@@ -35,7 +35,6 @@ struct Json {
     hidden: &'static str,
     escapes_slash: bool,
     ascii_only: bool,
-    digits: Digits,
 }
 
 /// Go and others that think of HTML; PHP's `JSON_HEX_*`; .NET.
@@ -43,29 +42,23 @@ const HIDDEN: [&str; 4] = ["", "<>&", "<>&'\"", "<>&'\"+`"];
 
 fn json(text: &str, forms: &mut Vec<Form>) {
     for hidden in HIDDEN {
-        for digits in Digits::BOTH {
-            for (escapes_slash, ascii_only) in
-                [(false, false), (false, true), (true, false), (true, true)]
-            {
-                let style = Json {
-                    hidden,
-                    escapes_slash,
-                    ascii_only,
-                    digits,
-                };
-                forms.push(each(text, |it, form| style.write(it, form)));
-            }
+        for (escapes_slash, ascii_only) in
+            [(false, false), (false, true), (true, false), (true, true)]
+        {
+            let style = Json {
+                hidden,
+                escapes_slash,
+                ascii_only,
+            };
+            forms.push(each(text, |it, form| style.write(it, form)));
         }
-    }
-    for digits in Digits::BOTH {
-        forms.push(each(text, |it, form| units(form, it, digits)));
     }
 }
 
 impl Json {
     fn write(self, character: char, form: &mut Form) {
         match character {
-            it if self.hidden.contains(it) => units(form, it, self.digits),
+            it if self.hidden.contains(it) => units(form, it),
             '"' | '\\' => escaped(form, character),
             '\n' => form.extend(b"\\n"),
             '\r' => form.extend(b"\\r"),
@@ -73,20 +66,20 @@ impl Json {
             '\u{8}' => form.extend(b"\\b"),
             '\u{c}' => form.extend(b"\\f"),
             '/' if self.escapes_slash => form.extend(b"\\/"),
-            '\0'..='\u{1f}' => units(form, character, self.digits),
-            it if self.ascii_only && !it.is_ascii() => units(form, it, self.digits),
+            '\0'..='\u{1f}' => units(form, character),
+            it if self.ascii_only && !it.is_ascii() => units(form, it),
             it => form.chars(it),
         }
     }
 }
 
 /// `\u00e9`, in two halves where one is not enough.
-fn units(form: &mut Form, character: char, digits: Digits) {
+fn units(form: &mut Form, character: char) {
     for unit in character.encode_utf16(&mut [0; 2]) {
         form.extend(b"\\u");
         let [high, low] = unit.to_be_bytes();
-        form.hex(high, digits);
-        form.hex(low, digits);
+        form.hex(high);
+        form.hex(low);
     }
 }
 
@@ -157,7 +150,7 @@ fn python(text: &str, forms: &mut Vec<Form>) {
                 it if it.is_ascii_control() || (is_bytes && !it.is_ascii()) => {
                     for byte in it.encode_utf8(&mut [0; 4]).bytes() {
                         form.extend(b"\\x");
-                        form.hex(byte, Digits::Lower);
+                        form.hex(byte);
                     }
                 }
                 it => form.chars(it),

@@ -1,8 +1,11 @@
-//! How a value may be written: what programs make of it without meaning to hide it. Whoever means to
-//! hide it can; this is no wall against that.
+//! How a value may be written: what programs make of it without meaning to hide it. A program that
+//! means to hide it can; this is no wall against that. Capital letters are the same as small ones, and
+//! characters that are written by their numbers are read as what they stand for (`spelled`).
 
+mod base32;
 mod base64;
 mod escape;
+mod numbers;
 mod percent;
 
 use std::borrow::Cow;
@@ -13,13 +16,13 @@ use crate::needles::HEAD;
 use crate::stretch::without_breaks;
 use crate::unfit::weakness;
 
-/// A form while it is made. Nothing is longer than six bytes for one (`\u0041`) and the little that a
-/// form adds by itself, so it never grows and leaves no copy behind.
+/// A form while it is made. Nothing is longer than nine bytes for one (`01000001 `) and the little that
+/// a form adds by itself, so it never grows and leaves no copy behind.
 pub(crate) struct Form(Zeroizing<Vec<u8>>);
 
 impl Form {
     fn of(value: &[u8]) -> Self {
-        Self(Zeroizing::new(Vec::with_capacity(6 * value.len() + 16)))
+        Self(Zeroizing::new(Vec::with_capacity(9 * value.len() + 16)))
     }
 
     fn push(&mut self, byte: u8) {
@@ -30,31 +33,20 @@ impl Form {
         self.0.extend_from_slice(bytes);
     }
 
-    fn hex(&mut self, byte: u8, digits: Digits) {
-        let digits = digits.all();
-        self.push(digits[usize::from(byte >> 4)]);
-        self.push(digits[usize::from(byte & 15)]);
+    fn hex(&mut self, byte: u8) {
+        self.digits(byte, 16, 2);
+    }
+
+    /// With zeros before it, to `width` digits.
+    fn digits(&mut self, byte: u8, base: u8, width: u32) {
+        for place in (0..width).rev() {
+            let digit = u32::from(byte) / u32::from(base).pow(place) % u32::from(base);
+            self.push(b"0123456789abcdef"[digit as usize & 15]);
+        }
     }
 
     fn chars(&mut self, character: char) {
         self.extend(character.encode_utf8(&mut [0; 4]).as_bytes());
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Digits {
-    Lower,
-    Upper,
-}
-
-impl Digits {
-    const BOTH: [Self; 2] = [Self::Lower, Self::Upper];
-
-    fn all(self) -> &'static [u8; 16] {
-        match self {
-            Self::Lower => b"0123456789abcdef",
-            Self::Upper => b"0123456789ABCDEF",
-        }
     }
 }
 
@@ -64,9 +56,16 @@ pub(crate) fn of(value: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
     let text = String::from_utf8_lossy(value);
     written(value, &text, &mut forms);
     base64::all(value, &mut forms);
-    hexadecimal(value, &mut forms);
+    base32::all(value, &mut forms);
+    numbers::all(value, &mut forms);
     reversed(value, &text, &mut forms);
-    utf16(&text, &mut forms);
+    wide(&text, &mut forms);
+    for other in [text.to_lowercase(), text.to_uppercase()].map(Zeroizing::new) {
+        // What is ASCII is the same in either case.
+        if !text.is_ascii() && *other != *text {
+            written(other.as_bytes(), &other, &mut forms);
+        }
+    }
     let lines = || value.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     if lines().nth(1).is_some() {
         for line in lines().filter(|line| weakness(line).is_none()) {
@@ -111,22 +110,6 @@ fn written_with_crlf(value: &[u8], forms: &mut Vec<Form>) {
     forms.push(form);
 }
 
-/// `6162`, `61:62`, `61 62`, `61-62`, `\x61\x62`.
-fn hexadecimal(value: &[u8], forms: &mut Vec<Form>) {
-    for digits in Digits::BOTH {
-        for between in ["", ":", " ", "-", "\\x"] {
-            let mut form = Form::of(value);
-            for (at, byte) in value.iter().enumerate() {
-                if at > 0 || between == "\\x" {
-                    form.extend(between.as_bytes());
-                }
-                form.hex(*byte, digits);
-            }
-            forms.push(form);
-        }
-    }
-}
-
 fn reversed(value: &[u8], text: &str, forms: &mut Vec<Form>) {
     let mut bytes = Form::of(value);
     value.iter().rev().for_each(|byte| bytes.push(*byte));
@@ -135,11 +118,19 @@ fn reversed(value: &[u8], text: &str, forms: &mut Vec<Form>) {
     forms.extend([bytes, chars]);
 }
 
-fn utf16(text: &str, forms: &mut Vec<Form>) {
+/// UTF-16 and UTF-32.
+fn wide(text: &str, forms: &mut Vec<Form>) {
     for swap in [u16::to_le_bytes, u16::to_be_bytes] {
         let mut form = Form::of(text.as_bytes());
         for unit in text.encode_utf16() {
             form.extend(&swap(unit));
+        }
+        forms.push(form);
+    }
+    for swap in [u32::to_le_bytes, u32::to_be_bytes] {
+        let mut form = Form::of(text.as_bytes());
+        for character in text.chars() {
+            form.extend(&swap(character.into()));
         }
         forms.push(form);
     }

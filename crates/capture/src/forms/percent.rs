@@ -1,6 +1,6 @@
 //! Percent-encoding: which characters stay as they are differs from one encoder to the next.
 
-use super::{Digits, Form};
+use super::Form;
 
 /// RFC 3986, "unreserved".
 pub(super) const KEPT_ALWAYS: &str = "-_.~";
@@ -23,19 +23,11 @@ const KEPT: [&str; 7] = [
 ];
 
 pub(super) fn all(value: &[u8], forms: &mut Vec<Form>) {
-    for digits in Digits::BOTH {
-        for kept in KEPT {
-            for space in ["%20", "+"] {
-                let bytes = value.iter().copied();
-                forms.push(percent_encoded(bytes, Form::of(value), kept, space, digits));
-            }
+    for kept in KEPT {
+        for space in ["%20", "+"] {
+            let bytes = value.iter().copied();
+            forms.push(percent_encoded(bytes, Form::of(value), kept, space));
         }
-        let mut every = Form::of(value);
-        for byte in value {
-            every.push(b'%');
-            every.hex(*byte, digits);
-        }
-        forms.push(every);
     }
 }
 
@@ -44,7 +36,6 @@ pub(super) fn percent_encoded(
     mut form: Form,
     kept: &str,
     space: &str,
-    digits: Digits,
 ) -> Form {
     for byte in bytes {
         if byte.is_ascii_alphanumeric() || kept.as_bytes().contains(&byte) {
@@ -53,7 +44,7 @@ pub(super) fn percent_encoded(
             form.extend(space.as_bytes());
         } else {
             form.push(b'%');
-            form.hex(byte, digits);
+            form.hex(byte);
         }
     }
     form

@@ -19,6 +19,13 @@ fn what_no_secret_begins_with_comes_at_once() {
         ("!", "sk-live-T0pS3cretV4lu!"),
         ("sk-live-T0pS3cretV4lue", "[secret db]"),
         (": \x1b[1m", ": \x1b[1m"),
+        (
+            "\n 1) one\n 2) two\n your choice: ",
+            "\n 1) one\n 2) two\n your choice: ",
+        ),
+        ("\n 10 20 ", "\n 10 20 "),
+        ("\n602dbaa One: ", "\n602dbaa One: "),
+        ("\n12345678 ", "\n12345678 "),
     ] {
         let mut out = Vec::new();
         redactor.push(said.as_bytes(), &mut out);

@@ -41,6 +41,24 @@ pub(crate) fn ascii_json(text: &str) -> String {
     spelled[1..spelled.len() - 1].to_owned()
 }
 
+pub(crate) fn base32(bytes: &[u8], padding: &str) -> String {
+    let bits: Vec<u8> = bytes
+        .iter()
+        .flat_map(|byte| (0..8).rev().map(move |at| byte >> at & 1))
+        .collect();
+    let letter = |bits: &[u8]| {
+        let value = (0..5).fold(0, |sum, at| {
+            sum << 1 | usize::from(*bits.get(at).unwrap_or(&0))
+        });
+        char::from(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"[value])
+    };
+    let mut text: String = bits.chunks(5).map(letter).collect();
+    while !padding.is_empty() && text.len() % 8 != 0 {
+        text.push_str(padding);
+    }
+    text
+}
+
 /// A value with something for every encoder to quote.
 pub(crate) const AWKWARD: &str = "p\"a'ss\\wo/rd <&> $x `y` + é𝄞 %41=!";
 
@@ -134,13 +152,59 @@ pub(crate) fn forms(value: &str) -> Vec<(String, Vec<u8>)> {
         "html, go",
         html.replace('"', "&#34;").replace('\'', "&#39;"),
     );
+    add("capitals", value.to_uppercase());
+    add("small letters", value.to_lowercase());
+    let each = |write: &dyn Fn(u32) -> String| -> String {
+        value.chars().map(|it| write(it.into())).collect()
+    };
+    add("entities", each(&|it| format!("&#{it};")));
+    add("entities without an end", each(&|it| format!("&#{it}")));
+    add("padded entities", each(&|it| format!("&#{it:07};")));
+    add("hexadecimal entities", each(&|it| format!("&#x{it:X};")));
+    add("encoded entities", each(&|it| format!("&amp;#{it};")));
+    add("\\u{…}", each(&|it| format!("\\u{{{it:x}}}")));
+    add("\\U", each(&|it| format!("\\U{it:08x}")));
+    let bytes = |write: &dyn Fn(u8) -> String| -> Vec<String> {
+        value.bytes().map(|it| write(it)).collect()
+    };
+    add("octal", bytes(&|it| format!("\\{it:03o}")).concat());
+    add("echo -e", bytes(&|it| format!("\\0{it:03o}")).concat());
+    add(
+        "percent, twice",
+        bytes(&|it| format!("%25{it:02X}")).concat(),
+    );
+    add(
+        "percent, three times",
+        bytes(&|it| format!("%2525{it:02x}")).concat(),
+    );
+    add(
+        "quoted-printable",
+        bytes(&|it| format!("={it:02X}")).concat(),
+    );
+    add("decimal list", bytes(&|it| it.to_string()).join(", "));
+    add("decimal", bytes(&|it| it.to_string()).join(" "));
+    add("od -b", bytes(&|it| format!("{it:03o}")).join(" "));
+    add("xxd -b", bytes(&|it| format!("{it:08b}")).join(" "));
+    add("C array", bytes(&|it| format!("0x{it:02x}")).join(", "));
+    for (before, size) in [(0, 2), (1, 2), (0, 4), (1, 4), (2, 4), (3, 4)] {
+        let digits = bytes(&|it| format!("{it:02x}"));
+        let grouped = digits.iter().enumerate().map(|(at, it)| {
+            let is_first = at > 0 && (at + before) % size == 0;
+            format!("{}{it}", if is_first { " " } else { "" })
+        });
+        add("groups", grouped.collect());
+    }
+    add("base32", base32(value.as_bytes(), "=").to_lowercase());
+    add("base32 without an end", base32(value.as_bytes(), ""));
     add("csv", value.replace('"', "\"\""));
     add("sql", value.replace('\'', "''"));
     add("reversed", value.chars().rev().collect());
     let little = value.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let big = value.encode_utf16().flat_map(u16::to_be_bytes).collect();
     let reversed = value.bytes().rev().collect();
+    let wide = value.chars().flat_map(|it| u32::from(it).to_be_bytes());
     forms.extend([
+        ("utf-32be".to_owned(), wide.collect()),
         ("utf-16le".to_owned(), little),
         ("utf-16be".to_owned(), big),
         ("reversed bytes".to_owned(), reversed),

@@ -31,6 +31,186 @@ fn every_form_is_masked_wherever_the_stream_is_cut() {
     assert!(seen > 120, "only {seen} forms");
 }
 
+/// Only some characters are written otherwise, each in its own way.
+#[test]
+fn a_mixture_of_spellings_is_read() {
+    let secrets = secrets(&[("db", PLAIN.as_bytes())]);
+    for text in [
+        "sk%2Dlive%2dT0pS3cretV4lue_x9",
+        "sk-live-T0pS3cretV4lue%5fx9",
+        "&#115;k-live-&#x54;0pS3cretV4lue_x9",
+        "sk&hyphen;live-T0pS3cretV4lue&lowbar;x9",
+        "sk\\u002dlive\\055T0pS3cret\\x56\\u{34}lue_x9",
+        "sk%26%2345%3Blive-T0pS3cretV4lue_x9",
+        "SK-LIVE-T0PS3CRET%564LUE_X9",
+        "s\u{8}sk\u{8}k-\u{8}-l\u{8}li\u{8}iv\u{8}ve-T0pS3cretV4lue_x9",
+        "_\u{8}s_\u{8}k-liXY\u{8}\u{8}ve-T0pS3cretV4lue_x9",
+        "c2stbGl2ZS1UMHBTM2NyZXRWNGx1ZV94&#79;Q==",
+    ] {
+        let around = format!("before {text} after");
+        assert_eq!(
+            secrets.redact_str(&around),
+            "before [secret db] after",
+            "{text}"
+        );
+        assert_eq!(secrets.find(text.as_bytes()), Some(&name("db")), "{text}");
+        let out = streamed(&secrets, [around.as_bytes()]);
+        assert_eq!(shown(&out), "before [secret db] after", "{text}");
+    }
+    for text in [
+        "100% &c; \\d+ a%zz &#; \\",
+        "sk%2Dlive%2d",
+        "&#115;k",
+        "a\u{8}\u{8}\u{8}b",
+    ] {
+        for size in [1, 100] {
+            let out = streamed(&secrets, text.as_bytes().chunks(size));
+            assert_eq!(shown(&out), shown(text.as_bytes()));
+        }
+    }
+}
+
+/// As `xxd`, `hexdump` and `od` print a file in which the value stands anywhere.
+#[test]
+fn dumps_of_bytes_are_read() {
+    let secrets = secrets(&[("db", PLAIN.as_bytes())]);
+    for before in 0..17 {
+        let file = format!("{}{PLAIN}\n{}", "p".repeat(before), "q".repeat(20));
+        for (tool, dump) in dumps(file.as_bytes()) {
+            let text = format!("$ {tool} file\n{dump}$ exit\n");
+            let whole = shown(&secrets.redact(text.as_bytes()));
+            assert!(whole.contains("[secret db]"), "{tool}: {whole}");
+            // No two bytes that stand together are left, nor the text beside them.
+            let left = whole.replace("[secret db]", "*");
+            let gone = file.as_bytes()[before..before + PLAIN.len()].windows(3);
+            for three in gone {
+                let text = std::str::from_utf8(three).unwrap();
+                let hex: Vec<String> = three.iter().map(|it| format!("{it:02x}")).collect();
+                assert!(!left.contains(text), "{tool} {before}: {text} {whole}");
+                assert!(!left.contains(&hex.join(" ")), "{tool} {before}: {whole}");
+            }
+            assert!(whole.starts_with(&format!("$ {tool} file\\n")), "{whole}");
+            assert!(whole.ends_with("$ exit\\n"), "{whole}");
+            let lines = streamed(&secrets, text.as_bytes().split_inclusive(|it| *it == b'\n'));
+            assert_eq!(shown(&lines), whole, "{tool}");
+            for size in [50, 100, 1000] {
+                let out = shown(&streamed(&secrets, text.as_bytes().chunks(size)));
+                assert_eq!(out, whole, "{tool} {size}");
+            }
+        }
+        let other = dumps(&[b'z'; 100]);
+        for (tool, dump) in other {
+            assert_eq!(secrets.redact(dump.as_bytes()), dump.as_bytes(), "{tool}");
+        }
+    }
+}
+
+fn dumps(file: &[u8]) -> Vec<(&'static str, String)> {
+    let ascii = |row: &[u8]| -> String {
+        let shown = |it: &u8| {
+            if it.is_ascii_graphic() {
+                char::from(*it)
+            } else {
+                '.'
+            }
+        };
+        row.iter().map(shown).collect()
+    };
+    let joined = |row: &[u8], size: usize, swapped: bool| -> String {
+        let group = |group: &[u8]| -> String {
+            let mut group = group.to_vec();
+            if swapped {
+                group.resize(size, 0);
+                group.reverse();
+            }
+            group.iter().map(|it| format!("{it:02x}")).collect()
+        };
+        row.chunks(size).map(group).collect::<Vec<_>>().join(" ")
+    };
+    let numbers =
+        |row: &[u8], write: &dyn Fn(&u8) -> String| -> String { row.iter().map(write).collect() };
+    let rows = |write: &dyn Fn(usize, &[u8]) -> String| -> String {
+        file.chunks(16)
+            .enumerate()
+            .map(|(at, row)| write(16 * at, row) + "\n")
+            .collect()
+    };
+    let letter = |it: &u8| match it {
+        b'\n' => "  \\n".to_owned(),
+        it => format!("   {}", char::from(*it)),
+    };
+    vec![
+        (
+            "xxd",
+            rows(&|at, row| format!("{at:08x}: {:39}  {}", joined(row, 2, false), ascii(row))),
+        ),
+        (
+            "xxd -g1",
+            rows(&|at, row| format!("{at:08x}: {:47}  {}", joined(row, 1, false), ascii(row))),
+        ),
+        (
+            "xxd -e",
+            rows(&|at, row| format!("{at:08x}: {:35}   {}", joined(row, 4, true), ascii(row))),
+        ),
+        (
+            "hexdump -C",
+            rows(&|at, row| {
+                let (one, two) = row.split_at(row.len().min(8));
+                format!(
+                    "{at:08x}  {:23}  {:23}  |{}|",
+                    joined(one, 1, false),
+                    joined(two, 1, false),
+                    ascii(row)
+                )
+            }),
+        ),
+        (
+            "hexdump",
+            rows(&|at, row| format!("{at:07x} {}", joined(row, 2, true))),
+        ),
+        (
+            "od -tx1",
+            rows(&|at, row| format!("{at:07o} {}", joined(row, 1, false))),
+        ),
+        (
+            "od -tx1z",
+            rows(&|at, row| format!("{at:07o} {:47}  >{}<", joined(row, 1, false), ascii(row))),
+        ),
+        (
+            "od -An -tx1",
+            rows(&|_, row| format!(" {}", joined(row, 1, false))),
+        ),
+        (
+            "od -An -tx4",
+            rows(&|_, row| format!(" {}", joined(row, 4, true))),
+        ),
+        (
+            "od",
+            rows(&|at, row| {
+                let word = |it: &[u8]| {
+                    format!(
+                        " {:06o}",
+                        u16::from_le_bytes([it[0], *it.get(1).unwrap_or(&0)])
+                    )
+                };
+                format!("{at:07o}{}", row.chunks(2).map(word).collect::<String>())
+            }),
+        ),
+        (
+            "od -b",
+            rows(&|at, row| format!("{at:07o}{}", numbers(row, &|it| format!(" {it:03o}")))),
+        ),
+        (
+            "od -tu1",
+            rows(&|at, row| format!("{at:07o}{}", numbers(row, &|it| format!(" {it:3}")))),
+        ),
+        (
+            "od -c",
+            rows(&|at, row| format!("{at:07o}{}", numbers(row, &letter))),
+        ),
+    ]
+}
+
 #[test]
 fn streams_that_run_side_by_side_do_not_mix() {
     let secrets = secrets(&[("db", PLAIN.as_bytes())]);

@@ -31,6 +31,9 @@ use content::Kind;
 const ACCEPT: &str = "text/html, application/xhtml+xml, application/json, text/*;q=0.9, \
     application/xml;q=0.9, */*;q=0.1";
 
+/// A part, nothing because it is known, no such part: retrieval asks for the whole, always.
+const UNSOLICITED: [u16; 3] = [206, 304, 416];
+
 /// What a request may ask for at most, and gets if it does not ask for less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetrieveLimits {
@@ -153,6 +156,14 @@ impl Retriever {
         let deadline = tokio::time::Instant::now() + time;
         let followed = self.client.follow(target, ask, rules, deadline, trail);
         let Followed { answer, target } = followed.await?;
+        if UNSOLICITED.contains(&answer.status) {
+            let message = format!(
+                "the answer (status {}) is to a part or a condition that was not asked for",
+                answer.status
+            );
+            return Err(Refusal::new(RefusalCode::DecodeError, message)
+                .hint("its server is wrong; nothing that can be asked for makes it right"));
+        }
         let declared = content::Declared::of(answer.header("content-type"));
         retrieved.content_type.clone_from(&declared.essence);
         retrieved.suggested_name = filename::suggested(

@@ -142,6 +142,42 @@ async fn hostile_pages_are_read_in_time_and_memory() {
     );
 }
 
+/// Retrieval asks for the whole, without conditions.
+#[tokio::test]
+async fn an_answer_to_what_was_not_asked_is_an_error() {
+    for (status, more) in [
+        ("206 Partial Content", "Content-Range: bytes 0-4/100\r\n"),
+        ("304 Not Modified", "ETag: \"1\"\r\n"),
+        (
+            "416 Range Not Satisfiable",
+            "Content-Range: bytes */100\r\n",
+        ),
+    ] {
+        let body = if status.starts_with("304") {
+            ""
+        } else {
+            "hello"
+        };
+        let said = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\n{more}Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let retrieved = got(said.into_bytes()).await;
+        assert_eq!(
+            retrieved.error_code,
+            Some(RefusalCode::DecodeError),
+            "{status}"
+        );
+        assert_eq!(retrieved.text, None, "{status}");
+        assert_eq!(retrieved.status_code, status[..3].parse().ok(), "{status}");
+    }
+    let other = "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nno";
+    assert_eq!(
+        got(other.as_bytes().to_vec()).await.text.as_deref(),
+        Some("no")
+    );
+}
+
 #[tokio::test]
 async fn long_text_is_cut_and_marked() {
     for (content_type, body) in [

@@ -28,7 +28,7 @@ use super::weather::{Injected, Outcome};
 use crate::denial::Denial;
 use crate::destination::read_authority;
 use crate::exchange::{BUFFER_MOST, NEEDS_ABSOLUTE, NEEDS_TARGET, inspected, named};
-use crate::forward;
+use crate::forward::{self, Wish};
 use crate::head::Head;
 use crate::record::Asked;
 
@@ -261,7 +261,8 @@ impl Requests {
     async fn play(&self, request: Request<Incoming>, judged: Judged) -> Result<Answer, Cut> {
         let visit = &self.visit;
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-        let websocket = forward::asks_for_websocket(request.headers());
+        let wish = forward::wish(&method, request.version(), request.headers());
+        let websocket = wish == Wish::Websocket;
         let mut begun = Begun {
             requests: self,
             judged,

@@ -4,7 +4,7 @@ use glovebox_model::{NetCode, Spoken};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::ground::{Ground, get, one_answer, patiently, tell};
-use crate::servers::http;
+use crate::servers::{http, listen};
 
 async fn ground() -> Ground {
     let ground = Ground::allowing(&["a.test:80", "b.test:80"]);
@@ -206,11 +206,60 @@ async fn a_websocket_passes() {
         .unwrap();
     let answer = one_answer(&mut stream).await;
     assert!(answer.starts_with("HTTP/1.1 101"), "{answer}");
-    stream.write_all(b"frame").await.unwrap();
-    let mut back = [0; 5];
+    stream.write_all(FRAME).await.unwrap();
+    let mut back = [0; FRAME.len()];
     patiently(stream.read_exact(&mut back)).await.unwrap();
-    assert_eq!(&back, b"frame");
+    assert_eq!(&back, FRAME);
     stream.shutdown().await.unwrap();
     assert_eq!(patiently(stream.read(&mut back)).await.unwrap(), 0);
     ground.heard(|it| it.ended && it.code == NetCode::Ok).await;
+}
+
+/// A client's, with a mask.
+pub(crate) const FRAME: &[u8] = b"\x82\x85\0\0\0\0frame";
+
+/// A host that says `101` and goes on to read requests.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_says_101_is_sent_no_request_that_was_not_judged() {
+    let hidden = get("evil.test", "/hidden");
+    let asks =
+        "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+    let plain = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
+    let agrees = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
+    for (asks, said, tunnel) in [
+        (asks, agrees, true),
+        (asks, "", false),
+        (asks, "Upgrade: websocket\r\n", false),
+        (asks, "Connection: Upgrade\r\nUpgrade: h2c\r\n", false),
+        (plain, agrees, false),
+        (&asks.replace("GET", "POST"), agrees, false),
+        (&asks.replace("Connection: Upgrade\r\n", ""), agrees, false),
+    ] {
+        let ground = ground().await;
+        let heard = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let (all, answer) = (heard.clone(), format!("HTTP/1.1 101 Yes\r\n{said}\r\n"));
+        let server = listen(move |mut stream| {
+            let (all, answer) = (all.clone(), answer.clone());
+            async move {
+                let mut buffer = [0; 4096];
+                let mut answered = false;
+                while let Ok(read @ 1..) = stream.read(&mut buffer).await {
+                    all.lock().unwrap().extend_from_slice(&buffer[..read]);
+                    if !answered {
+                        answered = true;
+                        let _ = stream.write_all(answer.as_bytes()).await;
+                    }
+                }
+            }
+        })
+        .await;
+        ground.world.host("a.test", 80, server);
+        let mut stream = ground.dial("a.test", 80).await;
+        stream.write_all(asks.as_bytes()).await.unwrap();
+        let first = one_answer(&mut stream).await;
+        assert_eq!(first.starts_with("HTTP/1.1 101"), tunnel, "{said}: {first}");
+        tell(stream, &hidden).await;
+        let heard = String::from_utf8_lossy(&heard.lock().unwrap()).into_owned();
+        assert!(!heard.contains("/hidden"), "{said}: {heard}");
+    }
 }

@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::authority::sandbox_client;
 use crate::ground::{Ground, get, one_answer, patiently, policy, tell};
+use crate::http::FRAME;
 use crate::servers::{Trusted, secure};
 
 pub(crate) struct Inspected {
@@ -73,12 +74,14 @@ async fn rules_name_methods_and_paths() {
     assert!(answer.ends_with("hi"), "{answer}");
     let sly = get("api.test", "/v1/sly").replace(
         "\r\n\r\n",
-        "\r\nX-Original-URL: /v2/a\r\nX-HTTP-Method-Override: DELETE\r\n\r\n",
+        "\r\nX-Original-URL: /v2/a\r\nX-HTTP-Method-Override: DELETE\r\nX-Forwarded-Uri: /v2/a\r\nX-Forwarded-Prefix: /v2\r\nX-Http-Path-Override: /v2/a\r\nX_Forwarded_Host: b\r\n\r\n",
     );
     let answer = at.ask("api.test", &sly).await;
     assert!(answer.contains("GET /v1/sly\n"), "{answer}");
     assert!(
-        !answer.contains("x-original-url") && !answer.contains("override"),
+        !answer.contains("x-original-url")
+            && !answer.contains("override")
+            && !answer.contains("forwarded"),
         "{answer}"
     );
     for request in [
@@ -86,6 +89,7 @@ async fn rules_name_methods_and_paths() {
         get("api.test", "/v1/../v2/a"),
         get("api.test", "/v1/%2e%2e/v2/a"),
         get("api.test", "/v1//x"),
+        get("api.test", "/v1/%EF%BC%8E%EF%BC%8E/v2/a"),
         get("api.test", "/v1/a").replace("GET", "DELETE"),
         get("api.test", "/v1/other").replace("GET", "POST"),
     ] {
@@ -197,10 +201,10 @@ async fn inspection_works_through_a_tunnel_and_for_websockets() {
         .unwrap();
     let answer = one_answer(&mut stream).await;
     assert!(answer.starts_with("HTTP/1.1 101"), "{answer}");
-    stream.write_all(b"frame").await.unwrap();
-    let mut back = [0; 5];
+    stream.write_all(FRAME).await.unwrap();
+    let mut back = [0; FRAME.len()];
     patiently(stream.read_exact(&mut back)).await.unwrap();
-    assert_eq!(&back, b"frame");
+    assert_eq!(&back, FRAME);
     // One connection was enough: the host is dialled when the request is known.
     assert_eq!(at.ground.dials(), 1);
 }

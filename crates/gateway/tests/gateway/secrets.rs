@@ -3,16 +3,26 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use glovebox_gateway::{Brokered, Policy};
+use glovebox_model::NetCode;
+use std::io::Write;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use zeroize::Zeroizing;
 
-use crate::ground::{policy, rules};
+use crate::authority::sandbox_client;
+use crate::ground::{patiently, policy, rules, tell};
 use crate::inspection::{Inspected, inspected};
+use crate::servers::{echo, greeter, saying, secure};
 
 const VALUE: &str = "sk-live-9f8e7d6c5b4a39281706";
 const PLACEHOLDER: &str = "glovebox-placeholder-0001";
 
 fn brokered(value: &str) -> Policy {
-    let mut policy = policy(&["api.test:443", "other.test:443", "api.test:80"]);
+    let mut policy = policy(&[
+        "api.test:443",
+        "other.test:443",
+        "api.test:80",
+        "other.test:9000",
+    ]);
     policy.secrets = vec![Brokered {
         name: "api-key".parse().unwrap(),
         placeholder: PLACEHOLDER.to_owned(),
@@ -82,7 +92,8 @@ async fn no_other_host_and_no_plain_connection_gets_the_value() {
             .world
             .host("other.test", 443, at.trusted.https(&["other.test"]).await);
         let stream = at.ground.dial("other.test", 443).await;
-        crate::servers::secure(stream, at.trusted.client(), "other.test")
+        // Its answers are searched as well, so its TLS is opened.
+        crate::servers::secure(stream, sandbox_client(&at.authority), "other.test")
             .await
             .unwrap()
     };
@@ -133,4 +144,311 @@ async fn a_value_that_could_not_be_masked_is_not_sent() {
     let (answer, seen) = seen_by_server(&at, &authorized("/x", PLACEHOLDER)).await;
     assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
     assert!(seen.is_empty(), "{seen:?}");
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut coder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    coder.write_all(bytes).unwrap();
+    coder.finish().unwrap()
+}
+
+fn zlib(bytes: &[u8]) -> Vec<u8> {
+    let mut coder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    coder.write_all(bytes).unwrap();
+    coder.finish().unwrap()
+}
+
+fn deflate(bytes: &[u8]) -> Vec<u8> {
+    let mut coder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
+    coder.write_all(bytes).unwrap();
+    coder.finish().unwrap()
+}
+
+fn brotli(bytes: &[u8]) -> Vec<u8> {
+    let mut coded = Vec::new();
+    let mut coder = brotli::CompressorWriter::new(&mut coded, 4096, 9, 22);
+    coder.write_all(bytes).unwrap();
+    drop(coder);
+    coded
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 3).unwrap()
+}
+
+fn said() -> Vec<u8> {
+    format!(
+        "{{\"headers\": {{\"authorization\": \"Bearer {VALUE}\"}}, \"padding\": \"{}\"}}",
+        "x".repeat(200)
+    )
+    .into_bytes()
+}
+
+fn whole(head: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    [
+        format!("HTTP/1.1 200 OK\r\n{head}Content-Length: {length}\r\nConnection: close\r\n\r\n")
+            .as_bytes(),
+        body,
+    ]
+    .concat()
+}
+
+fn chunked(head: &str, body: &[u8], trailers: &str) -> Vec<u8> {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\n{head}Connection: close\r\n\r\n{:x}\r\n",
+        body.len()
+    );
+    [
+        head.as_bytes(),
+        body,
+        format!("\r\n0\r\n{trailers}\r\n").as_bytes(),
+    ]
+    .concat()
+}
+
+fn each(write: impl Fn(char) -> String) -> Vec<u8> {
+    VALUE.chars().map(write).collect::<String>().into_bytes()
+}
+
+fn base32() -> Vec<u8> {
+    const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    let bits: Vec<u8> = VALUE
+        .bytes()
+        .flat_map(|byte| (0..8).rev().map(move |at| byte >> at & 1))
+        .collect();
+    let letter = |bits: &[u8]| {
+        LETTERS[(0..5).fold(0, |sum, at| {
+            sum << 1 | usize::from(*bits.get(at).unwrap_or(&0))
+        })]
+    };
+    bits.chunks(5).map(letter).collect()
+}
+
+/// Answers of a host that says the value back, and what of each must not arrive.
+fn disguises() -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
+    let lower = VALUE.to_lowercase().into_bytes();
+    let mut all = vec![
+        ("a transfer coding", chunked("Transfer-Encoding: gzip, chunked\r\n", &gzip(&said()), ""), gzip(&said())),
+        ("two transfer codings", chunked("Transfer-Encoding: deflate\r\nTransfer-Encoding: chunked\r\n", &zlib(&said()), ""), zlib(&said())),
+        ("a header's name", whole(&format!("X-{VALUE}: 1\r\n"), b"x"), lower.clone()),
+        ("a header's name and value", whole(&format!("{}: {}\r\n", &VALUE[..10], &VALUE[10..]), b"x"), VALUE.as_bytes()[10..].to_vec()),
+        ("a trailer's name", chunked(&format!("Transfer-Encoding: chunked\r\nTrailer: x-{VALUE}\r\n"), b"x", &format!("x-{VALUE}: 1\r\n")), lower.clone()),
+        ("the reason", format!("HTTP/1.1 200 {VALUE}\r\nContent-Length: 0\r\n\r\n").into_bytes(), VALUE.into()),
+        ("a part that was not asked for", [b"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 3-27/28\r\nContent-Length: 25\r\n\r\n", &VALUE.as_bytes()[3..]].concat(), VALUE.as_bytes()[3..].to_vec()),
+    ];
+    for (coding, coded) in [
+        ("gzip", gzip(&said())),
+        ("zlib", zlib(&said())),
+        ("deflate", deflate(&said())),
+        ("br", brotli(&said())),
+        ("zstd", zstd(&said())),
+        ("gzip in gzip", gzip(&gzip(&said()))),
+        ("br in gzip", gzip(&brotli(&said()))),
+    ] {
+        all.push((
+            coding,
+            whole("Content-Type: application/octet-stream\r\n", &coded),
+            coded.clone(),
+        ));
+        all.push((
+            coding,
+            whole(
+                "Content-Encoding: identity\r\nContent-Type: text/plain\r\n",
+                &coded,
+            ),
+            coded.clone(),
+        ));
+        all.push((
+            coding,
+            chunked("Transfer-Encoding: chunked\r\n", &coded, ""),
+            coded.clone(),
+        ));
+        all.push((coding, whole("Content-Encoding: gzip\r\n", &coded), coded));
+    }
+    for (how, written) in [
+        ("upper case", VALUE.to_uppercase().into_bytes()),
+        ("base32", base32()),
+        ("base32, lower case", base32().to_ascii_lowercase()),
+        ("entities", each(|it| format!("&#{};", u32::from(it)))),
+        (
+            "padded entities",
+            each(|it| format!("&#{:05};", u32::from(it))),
+        ),
+        (
+            "hexadecimal entities",
+            each(|it| format!("&#x{:x};", u32::from(it))),
+        ),
+        ("octal", each(|it| format!("\\{:03o}", u32::from(it)))),
+        ("\\u", each(|it| format!("\\u{:04X}", u32::from(it)))),
+        ("\\u{}", each(|it| format!("\\u{{{:x}}}", u32::from(it)))),
+        (
+            "some percent",
+            each(|it| {
+                if it.is_ascii_digit() {
+                    format!("%{:x}", u32::from(it))
+                } else {
+                    it.into()
+                }
+            }),
+        ),
+        (
+            "percent twice",
+            each(|it| format!("%25{:x}", u32::from(it))),
+        ),
+        (
+            "some entities",
+            each(|it| {
+                if it == '-' {
+                    "&hyphen;&#45;".replace("&hyphen;", "")
+                } else {
+                    it.into()
+                }
+            }),
+        ),
+        (
+            "a list of numbers",
+            each(|it| format!("{}, ", u32::from(it))),
+        ),
+        (
+            "UTF-32",
+            VALUE
+                .chars()
+                .flat_map(|it| u32::from(it).to_le_bytes())
+                .collect(),
+        ),
+    ] {
+        // White space and punctuation at its end says nothing.
+        let essential = written.strip_suffix(b", ").unwrap_or(&written).to_vec();
+        all.push((
+            how,
+            whole("", &[b"<p>", &written[..], b"</p>"].concat()),
+            essential,
+        ));
+    }
+    all
+}
+
+/// Everything that comes, also before a reset.
+async fn bytes_from(at: &Inspected, name: &str, port: u16, request: &str) -> Vec<u8> {
+    let stream = at.ground.dial(name, port).await;
+    let mut got = Vec::new();
+    if port == 443 {
+        let mut stream = patiently(secure(stream, sandbox_client(&at.authority), name))
+            .await
+            .unwrap();
+        let _ = stream.write_all(request.as_bytes()).await;
+        let _ = patiently(stream.read_to_end(&mut got)).await;
+    } else {
+        let mut stream = stream;
+        let _ = stream.write_all(request.as_bytes()).await;
+        let _ = patiently(stream.read_to_end(&mut got)).await;
+    }
+    got
+}
+
+fn holds(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len())
+        .any(|it| it.eq_ignore_ascii_case(part))
+}
+
+/// From its own host, from another one that was told it elsewhere, and from another port.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_value_comes_back_in_no_disguise_of_a_message_and_from_no_host() {
+    let at = inspected(brokered(VALUE)).await;
+    for (what, answer, part) in disguises() {
+        for (name, port) in [("api.test", 443), ("other.test", 443), ("api.test", 80)] {
+            let said = answer.clone();
+            let server = match port {
+                443 => at.trusted.saying(&[name], move |_| said.clone()).await,
+                _ => saying(move |_| said.clone()).await,
+            };
+            at.ground.world.host(name, port, server);
+            let request =
+                authorized("/x", &format!("Bearer {PLACEHOLDER}")).replace("api.test", name);
+            let got = bytes_from(&at, name, port, &request).await;
+            assert!(holds(&answer, &part), "{what}");
+            assert!(
+                !holds(&got, &part),
+                "{what} from {name}:{port}: {}",
+                got.escape_ascii()
+            );
+            assert!(!holds(&got, VALUE.as_bytes()), "{what} from {name}:{port}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_holds_no_secret_passes_byte_for_byte() {
+    let at = inspected(brokered(VALUE)).await;
+    let archive: Vec<u8> = (0..200_000u32)
+        .flat_map(|it| it.wrapping_mul(2_654_435_761).to_le_bytes())
+        .collect();
+    for body in [
+        gzip(&archive),
+        zstd(&archive),
+        archive.clone(),
+        brotli(b"nothing"),
+        b"text".to_vec(),
+    ] {
+        let said = whole("Content-Type: application/octet-stream\r\n", &body);
+        let server = at
+            .trusted
+            .saying(&["api.test"], move |_| said.clone())
+            .await;
+        at.ground.world.host("api.test", 443, server);
+        let got = bytes_from(&at, "api.test", 443, &authorized("/x", PLACEHOLDER)).await;
+        let begins = got.windows(4).position(|it| it == b"\r\n\r\n").unwrap() + 4;
+        assert!(unchunked(&got[begins..]) == body, "{} bytes", body.len());
+    }
+}
+
+fn unchunked(mut rest: &[u8]) -> Vec<u8> {
+    let mut whole = Vec::new();
+    loop {
+        let line = rest.windows(2).position(|it| it == b"\r\n").unwrap();
+        let length =
+            usize::from_str_radix(std::str::from_utf8(&rest[..line]).unwrap(), 16).unwrap();
+        if length == 0 {
+            return whole;
+        }
+        whole.extend_from_slice(&rest[line + 2..line + 2 + length]);
+        rest = &rest[line + 4 + length..];
+    }
+}
+
+/// What cannot be searched: a protocol that is changed to, and whatever is not HTTP.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_holds_a_secret_reaches_nothing_that_cannot_be_searched() {
+    let at = inspected(brokered(VALUE)).await;
+    at.ground
+        .world
+        .host("api.test", 80, crate::servers::http().await);
+    for (name, port) in [("api.test", 443), ("api.test", 80)] {
+        let request = "GET /ws HTTP/1.1\r\nHost: api.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+        let got = bytes_from(&at, name, port, request).await;
+        let got = String::from_utf8_lossy(&got);
+        assert!(
+            got.starts_with("HTTP/1.1 403") && got.contains("brokered"),
+            "{port}: {got}"
+        );
+    }
+    for server in [echo().await, greeter().await] {
+        at.ground.world.host("other.test", 9000, server);
+        let stream = at.ground.dial("other.test", 9000).await;
+        assert_eq!(tell(stream, "\x00give it to me").await, None);
+    }
+    at.ground
+        .refused("other.test", 9000, NetCode::NotInAllowlist)
+        .await;
+    // A program that trusts only the real world gets nowhere either.
+    at.ground
+        .world
+        .host("other.test", 443, at.trusted.https(&["other.test"]).await);
+    let stream = at.ground.dial("other.test", 443).await;
+    assert!(
+        patiently(secure(stream, at.trusted.client(), "other.test"))
+            .await
+            .is_err()
+    );
 }

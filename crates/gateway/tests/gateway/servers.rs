@@ -215,6 +215,50 @@ impl Trusted {
     }
 }
 
+impl Trusted {
+    /// TLS in these names; each connection is answered once, with what is made of the head of its
+    /// request.
+    pub(crate) async fn saying(
+        &self,
+        names: &[&str],
+        answer: impl Fn(&str) -> Vec<u8> + Clone + Send + Sync + 'static,
+    ) -> SocketAddr {
+        let acceptor = TlsAcceptor::from(self.server(names));
+        listen(move |stream| {
+            let (acceptor, answer) = (acceptor.clone(), answer.clone());
+            async move {
+                if let Ok(stream) = acceptor.accept(stream).await {
+                    say(stream, answer).await;
+                }
+            }
+        })
+        .await
+    }
+}
+
+/// The same without TLS.
+pub(crate) async fn saying(
+    answer: impl Fn(&str) -> Vec<u8> + Clone + Send + Sync + 'static,
+) -> SocketAddr {
+    listen(move |stream| say(stream, answer.clone())).await
+}
+
+async fn say<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, answer: impl Fn(&str) -> Vec<u8>) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        match stream.read_u8().await {
+            Ok(byte) => head.push(byte),
+            Err(_) => return,
+        }
+    }
+    let _ = stream
+        .write_all(&answer(&String::from_utf8_lossy(&head)))
+        .await;
+    let _ = stream.shutdown().await;
+    // One that reads slowly must not be reset.
+    let _ = stream.read_to_end(&mut Vec::new()).await;
+}
+
 fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }

@@ -19,6 +19,7 @@ use crate::auth::Caller;
 use crate::body::parse;
 use crate::failure::{Answer, discreet};
 use crate::listen::Line;
+use crate::mask;
 use crate::places::Place;
 use crate::wire::{Confirmation, ConfirmationAnswer};
 
@@ -144,7 +145,7 @@ impl Confirmations {
                 if self.told.get(&approval.id) != Some(&replies) {
                     self.told.insert(approval.id.clone(), replies);
                     let asked = Confirmation::required(approval, Timestamp::now());
-                    say(socket, &asked).await?;
+                    self.say(socket, &asked).await?;
                 }
             }
             filter.cursor = page.next;
@@ -164,7 +165,7 @@ impl Confirmations {
             };
             if let Some(resolved) = Confirmation::resolved(&approval) {
                 self.told.remove(&id);
-                say(socket, &resolved).await?;
+                self.say(socket, &resolved).await?;
             }
         }
         Ok(())
@@ -194,7 +195,8 @@ impl Confirmations {
             }
             Err(failure) => {
                 let error = Box::new(discreet(*failure.0));
-                say(socket, &Confirmation::Error { request_id, error }).await?;
+                let said = Confirmation::Error { request_id, error };
+                self.say(socket, &said).await?;
                 Ok(false)
             }
         }
@@ -223,11 +225,14 @@ impl Confirmations {
         let answered = answered.await;
         (Some(id), answered)
     }
-}
 
-/// A client that takes nothing is cut by the connection itself.
-async fn say(socket: &mut Socket, message: &Confirmation) -> Result<(), End> {
-    let text = serde_json::to_string(message).map_err(|_| End::Gone)?;
-    let sent = socket.send(Message::text(text)).await;
-    sent.map_err(|_| End::Gone)
+    /// A client that takes nothing is cut by the connection itself.
+    async fn say(&self, socket: &mut Socket, message: &Confirmation) -> Result<(), End> {
+        let mut said = serde_json::to_value(message).map_err(|_| End::Gone)?;
+        if let Ok(secrets) = self.app.secrets_of(&mask::whose(&self.caller)).await {
+            secrets.redact_json(&mut said);
+        }
+        let sent = socket.send(Message::text(said.to_string())).await;
+        sent.map_err(|_| End::Gone)
+    }
 }

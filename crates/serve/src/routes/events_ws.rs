@@ -1,9 +1,12 @@
 //! What happens to an exec, over a WebSocket: the same events, one message each.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Version};
 use axum::response::Response;
 use futures_util::{SinkExt, StreamExt};
+use glovebox_capture::Secrets;
 use serde_json::json;
 use tokio::sync::mpsc::Receiver;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -17,6 +20,7 @@ use crate::auth::ReadsExecs;
 use crate::body::Query;
 use crate::failure::Answer;
 use crate::listen::Line;
+use crate::mask;
 use crate::places::Place;
 
 /// A client has nothing to say here but its pongs and its goodbye.
@@ -39,11 +43,14 @@ pub(super) async fn open(
     };
     opening.check()?;
     let place = app.listeners().enter(caller.space())?;
+    // As in `trace`: where a key is missing, what is there is still told.
+    let secrets = app.secrets_of(&mask::whose(&caller)).await;
+    let secrets = secrets.unwrap_or_default();
     let events = pieces(app, caller, &id, &from).await?;
-    opening.answer(|line| attend(line, events, place))
+    opening.answer(move |line| attend(line, events, place, secrets))
 }
 
-async fn attend(line: Line, mut events: Receiver<Piece>, _place: Place) {
+async fn attend(line: Line, mut events: Receiver<Piece>, _place: Place, secrets: Arc<Secrets>) {
     let mut socket = socket(line, MESSAGE_BYTES).await;
     let (code, reason) = loop {
         tokio::select! {
@@ -51,7 +58,7 @@ async fn attend(line: Line, mut events: Receiver<Piece>, _place: Place) {
                 let Some(piece) = piece else {
                     break (CloseCode::Normal, "that is all");
                 };
-                if !say(&mut socket, piece).await {
+                if !say(&mut socket, piece, &secrets).await {
                     return;
                 }
             }
@@ -68,13 +75,14 @@ async fn attend(line: Line, mut events: Receiver<Piece>, _place: Place) {
     part(socket, code, reason).await;
 }
 
-async fn say(socket: &mut Socket, piece: Piece) -> bool {
+async fn say(socket: &mut Socket, piece: Piece, secrets: &Secrets) -> bool {
     let Piece::Events(events) = piece else {
         return socket.send(Message::Ping(Vec::new().into())).await.is_ok();
     };
     for event in events {
-        let text = json!({"event": event.name, "data": event.data}).to_string();
-        if socket.feed(Message::text(text)).await.is_err() {
+        let mut said = json!({"event": event.name, "data": event.data});
+        secrets.redact_json(&mut said);
+        if socket.feed(Message::text(said.to_string())).await.is_err() {
             return false;
         }
     }

@@ -213,7 +213,8 @@ fn output_of(dispatcher: &Dispatcher, skills: &Catalogue, exec: &Exec) -> Result
         return Ok(None);
     };
     if let Some(value) = &mut output.value {
-        dispatcher.masks(&exec.ids.space_id)?.redact_json(value);
+        let masks = dispatcher.masks_for(&exec.ids, &exec.secrets)?;
+        masks.redact_json(value);
     }
     Ok(Some(output))
 }
