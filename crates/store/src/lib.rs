@@ -5,6 +5,7 @@
 
 mod administration;
 mod admission;
+mod adoption;
 mod approval_rows;
 mod approvals;
 mod awaiting;
@@ -59,7 +60,7 @@ pub use grants::GrantFilter;
 pub use leases::NOBODY;
 pub use ledger::{
     Checkpoint, Entry, EntryFilter, Expectations, Export, ExportFormat, Kind, Problem, Step,
-    Timeline, TimelineFilter, Verification, parse_receipt, verify_export,
+    Timeline, TimelineFilter, Verification, VerifiedSpace, parse_receipt, verify_export,
 };
 pub use mask::Mask;
 pub use outbox::{Attempted, Claimed, DeliveryFilter, Subscription};

@@ -78,7 +78,7 @@ fn a_database_of_version_1_is_brought_up_to_date() {
         .unwrap()
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 8);
+    assert_eq!(version, 9);
     assert!(store.sandboxes_unowned().unwrap().is_empty());
     let verification = store.verify(&space, &Default::default()).unwrap();
     assert!(verification.is_sound(), "{verification:?}");
@@ -94,7 +94,7 @@ fn a_shared_database_of_version_1_is_brought_up_to_date() {
     it.execute(
         "DROP TABLE glovebox.sandboxes, glovebox.approvals, glovebox.grants, glovebox.secrets,
              glovebox.secret_values, glovebox.secrets_key, glovebox.secrets_stamps,
-             glovebox.secret_grants, glovebox.webhooks, glovebox.outbox",
+             glovebox.secret_grants, glovebox.webhooks, glovebox.outbox, glovebox.ledger_rows",
     );
     it.execute("UPDATE glovebox.facts SET value = '1' WHERE name = 'version'");
     let store = it.open_again();
@@ -104,7 +104,7 @@ fn a_shared_database_of_version_1_is_brought_up_to_date() {
     store.sandbox_put_new(&sandbox, "o").unwrap();
     assert_eq!(store.sandbox(&space, "kept").unwrap(), sandbox);
     let version = it.texts("SELECT value FROM glovebox.facts WHERE name = 'version'");
-    assert_eq!(version, ["7"]);
+    assert_eq!(version, ["8"]);
     it.assert_sound();
 }
 

@@ -176,9 +176,7 @@ impl Fixture {
     }
 
     pub(crate) fn verify(&self) -> Verification {
-        self.store
-            .verify(&SpaceId::local(), &Expectations::default())
-            .unwrap()
+        self.store.verify_all(&Expectations::default()).unwrap()
     }
 
     pub(crate) fn assert_sound(&self) {
