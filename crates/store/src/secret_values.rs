@@ -83,8 +83,7 @@ fn set_key(session: &Session, id: &str) -> Result<()> {
 }
 
 /// The entry that says which key seals the values now, and vouches for that.
-fn note_key(chains: &mut Chains<'_>, by: &Actor, details: Json) -> Result<()> {
-    let event = "secret.key_rotated";
+fn note_key(chains: &mut Chains<'_>, event: &str, by: &Actor, details: Json) -> Result<()> {
     let draft = administered(&SpaceId::local(), event, Some(by), None, details)?;
     chains.append_about(draft, &[(Guarded::SecretsKey, "1")])?;
     Ok(())
@@ -112,8 +111,8 @@ pub(crate) fn insert(
             return Err(other_key(&value.key_id));
         }
         set_key(session, &value.key_id)?;
-        let details = json!({ "from": current, "to": value.key_id, "values": 0 });
-        note_key(chains, by, details)?;
+        let details = json!({ "from": current, "to": value.key_id });
+        note_key(chains, "secret.key_set", by, details)?;
     }
     session
         .execute(
@@ -278,7 +277,7 @@ impl Store {
             }
             set_key(session, &to)?;
             let details = json!({ "from": from, "to": to, "values": count });
-            note_key(chains, &by, details)?;
+            note_key(chains, "secret.key_rotated", &by, details)?;
             Ok(count)
         })
     }

@@ -231,7 +231,10 @@ impl Store {
             let Some((space, end)) = export.seal.take() else {
                 return Ok(None);
             };
-            write_line(&mut out, &Line::Checkpoint(self.sign(&space, end.as_ref())?))?;
+            write_line(
+                &mut out,
+                &Line::Checkpoint(self.sign(&space, end.as_ref())?),
+            )?;
             return Ok(Some(out));
         };
         let jsonl = export.format == ExportFormat::Jsonl;
@@ -425,7 +428,10 @@ fn header(scope: Scope, space: &str, key: &LedgerKey) -> Header {
 }
 
 fn sign(key: &LedgerKey, space: &str, (seq, hash): &End) -> Result<Checkpoint> {
-    let hash = hash.as_slice().try_into().map_err(|_| ends_elsewhere(space))?;
+    let hash = hash
+        .as_slice()
+        .try_into()
+        .map_err(|_| ends_elsewhere(space))?;
     Ok(key.checkpoint(space, seq.unsigned_abs(), &hash))
 }
 
@@ -436,9 +442,7 @@ fn vouched_end(session: &Session, space: &str, key: &LedgerKey) -> Result<Option
     match (head, last) {
         (None, None) => Ok(None),
         // The operator's, before its first entry.
-        (Some(head), None)
-            if head.seq == 0 && head.signed_by(&key.public(), space).is_some() =>
-        {
+        (Some(head), None) if head.seq == 0 && head.signed_by(&key.public(), space).is_some() => {
             Ok(None)
         }
         (None, Some(_)) => Err(tampered(format!(

@@ -25,4 +25,4 @@ pub use key::Checkpoint;
 pub use offline::verify_export;
 pub use query::EntryFilter;
 pub use timeline::{Step, Timeline, TimelineFilter};
-pub use walk::{Expectations, Problem, Verification, VerifiedSpace, parse_receipt};
+pub use walk::{Expectations, Problem, SpaceLedger, Verification, parse_receipt};

@@ -99,7 +99,9 @@ fn all_spaces(
         }
     }
     if over.is_none() || over != end {
-        all.problem("the export does not end with the operator's checkpoint: it was cut".to_owned());
+        all.problem(
+            "the export does not end with the operator's checkpoint: it was cut".to_owned(),
+        );
     }
     let missing = notes.spaces().map(String::as_str);
     let missing: BTreeSet<&str> = missing

@@ -110,7 +110,9 @@ fn check_vouched(
                 Ok(Vouched {
                     key: row.text(0)?,
                     seq: row.get(1)?,
-                    body: row.cell(2)?.map(|body| String::from_utf8_lossy(&body).into_owned()),
+                    body: row
+                        .cell(2)?
+                        .map(|body| String::from_utf8_lossy(&body).into_owned()),
                     cells: Cells::read(table, row, 3)?,
                 })
             })
@@ -221,7 +223,9 @@ fn page(
     let mut conditions = vec!["1 = 1".to_owned()];
     if let Some((key_before, of_before)) = last {
         values.extend_from_slice(values![key_before, of_before]);
-        conditions.push(format!("({key}, {of}) > (CAST(?1 AS TEXT), CAST(?2 AS TEXT))"));
+        conditions.push(format!(
+            "({key}, {of}) > (CAST(?1 AS TEXT), CAST(?2 AS TEXT))"
+        ));
     }
     if let Some(space) = space {
         values.push(space.into());

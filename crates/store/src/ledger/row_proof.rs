@@ -72,7 +72,7 @@ impl Guarded {
     /// Of `t`. A table of one row is the operator's.
     pub(crate) const fn space(self) -> &'static str {
         match self {
-            Self::SecretsKey | Self::Settings => "'local'",
+            Self::SecretsKey | Self::Settings => "CAST('local' AS TEXT)",
             _ => "t.space_id",
         }
     }

@@ -32,7 +32,13 @@ impl Store {
             self.read(|session| {
                 let mut walk = Walk::new(space.as_str(), expectations);
                 let nothing_more = |_: &StoredEntry, _: &mut Walk<'_>| {};
-                check_space(session, space.as_str(), key.as_ref(), &mut walk, nothing_more)?;
+                check_space(
+                    session,
+                    space.as_str(),
+                    key.as_ref(),
+                    &mut walk,
+                    nothing_more,
+                )?;
                 Ok(walk.finish())
             })
         };
@@ -222,12 +228,7 @@ fn check_indexed(
     Ok(terms.len() as u64)
 }
 
-fn check_terms(
-    session: &Session,
-    space: &str,
-    expected: u64,
-    walk: &mut Walk<'_>,
-) -> Result<()> {
+fn check_terms(session: &Session, space: &str, expected: u64, walk: &mut Walk<'_>) -> Result<()> {
     let count: Option<i64> = session
         .row(
             "SELECT count(*) FROM ledger_terms WHERE space_id = ?1",

@@ -88,7 +88,7 @@ pub struct Problem {
 
 /// A space that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VerifiedSpace {
+pub struct SpaceLedger {
     pub space_id: String,
     /// How many entries were seen.
     pub entries: u64,
@@ -104,7 +104,7 @@ pub struct Verification {
     pub head: Option<ReceiptRef>,
     /// Each space that was looked at.
     #[serde(default)]
-    pub spaces: Vec<VerifiedSpace>,
+    pub spaces: Vec<SpaceLedger>,
     pub problems: Vec<Problem>,
 }
 
@@ -296,7 +296,7 @@ impl<'e> Walk<'e> {
         Verification {
             entries: self.entries,
             head: head.clone(),
-            spaces: vec![VerifiedSpace {
+            spaces: vec![SpaceLedger {
                 space_id: self.space,
                 entries: self.entries,
                 head,

@@ -166,6 +166,7 @@ fn the_index_of_version_3_is_cut_to_what_it_reaches_now() {
              DROP TABLE secret_grants;
              DROP TABLE webhooks;
              DROP TABLE outbox;
+             DROP TABLE ledger_rows;
              PRAGMA user_version = 3;",
         )
         .unwrap();
@@ -230,6 +231,7 @@ fn a_database_of_version_4_learns_of_approvals() {
             "DROP TABLE secret_grants",
             "DROP TABLE webhooks",
             "DROP TABLE outbox",
+            "DROP TABLE ledger_rows",
             "PRAGMA user_version = 4",
         ],
     );
@@ -245,7 +247,7 @@ fn a_shared_database_of_version_3_learns_of_approvals() {
         &[
             "DROP TABLE glovebox.approvals, glovebox.grants, glovebox.secrets,
                  glovebox.secret_values, glovebox.secrets_key, glovebox.secrets_stamps,
-                 glovebox.secret_grants, glovebox.webhooks, glovebox.outbox",
+                 glovebox.secret_grants, glovebox.webhooks, glovebox.outbox, glovebox.ledger_rows",
             "UPDATE glovebox.facts SET value = '3' WHERE name = 'version'",
         ],
     );

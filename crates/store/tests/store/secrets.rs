@@ -497,6 +497,7 @@ fn every_change_is_stamped_and_in_the_ledger(it: Fixture) {
     assert_eq!(
         events(&it.store),
         [
+            "secret.key_set",
             "secret.set",
             "secret.rotated",
             "secret.changed",
