@@ -13,9 +13,10 @@ use crate::failure::{Doing, tampered};
 use crate::ledger::chain::{Chains, StoredHead};
 use crate::ledger::key::LedgerKey;
 use crate::ledger::operator::is_operator;
-use crate::ledger::row_proof::Guarded;
+use crate::ledger::row_proof::{Guarded, is_under_proof};
 use crate::sql::{Session, values};
 
+const EVENT: &str = "ledger.rows_adopted";
 /// Rows that one entry vouches for.
 const AT_ONCE: usize = 200;
 
@@ -24,20 +25,30 @@ pub(crate) fn put_under_proof(session: &Session, key: &LedgerKey) -> Result<()> 
     let known = HashMap::new();
     let mut chains = Chains::new(session, key, &known, Timestamp::now());
     let operator = SpaceId::local();
-    let begun = StoredHead::read(session, operator.as_str()).doing("read the ledger's head")?;
-    if begun.is_none() {
-        chains.begin();
+    // Taking rows up a second time would vouch for what was done to them in between.
+    if is_under_proof(session)? {
+        return Err(tampered(
+            "the database claims to be of an older version, and its ledger says that it is not",
+        ));
+    }
+    match head(session, operator.as_str())? {
+        None => chains.begin(),
+        Some(_) => {
+            let details = json!({ "table": null, "count": 0 });
+            let draft = administered(&operator, EVENT, None, None, details)?;
+            chains.append_about(draft, &[])?;
+        }
     }
     for (table, spaces) in rows(session)? {
         for (space, keys) in spaces {
-            let space: SpaceId = space
-                .parse()
-                .map_err(|_| tampered(format!("a row of `{}` is of no space", table.table())))?;
+            let invented = || tampered(format!("a row of `{}` was invented", table.table()));
+            // Whatever made a row wrote an entry too.
+            head(session, &space)?.ok_or_else(invented)?;
+            let space: SpaceId = space.parse().map_err(|_| invented())?;
             for some in keys.chunks(AT_ONCE) {
                 let rows: Vec<_> = some.iter().map(|key| (table, key.as_str())).collect();
                 let details = json!({ "table": table.table(), "count": some.len() });
-                let event = "ledger.rows_adopted";
-                chains.append_about(administered(&space, event, None, None, details)?, &rows)?;
+                chains.append_about(administered(&space, EVENT, None, None, details)?, &rows)?;
             }
         }
     }
@@ -52,6 +63,10 @@ pub(crate) fn put_under_proof(session: &Session, key: &LedgerKey) -> Result<()> 
     }
     chains.finish()?;
     Ok(())
+}
+
+fn head(session: &Session, space: &str) -> Result<Option<StoredHead>> {
+    StoredHead::read(session, space).doing("read the ledger's head")
 }
 
 type Keys = BTreeMap<String, Vec<String>>;

@@ -9,6 +9,8 @@ use super::encoding::Hash;
 use super::entry::{Kind, StoredEntry};
 use super::index;
 use super::key::{Claim, LedgerKey, SignatureBytes};
+use super::operator::is_operator;
+use super::row_proof;
 use crate::failure::{Doing, internal, tampered};
 use crate::hex;
 use crate::sql::{Row, Session, SqlResult, values};
@@ -169,7 +171,10 @@ impl<'t> Chains<'t> {
             exec_id: draft.exec_id.map(String::from).unwrap_or_default(),
             ids: draft.ids,
             tags: draft.tags,
-            body: draft.body,
+            body: match head == NOTHING && is_operator(draft.space.as_str()) {
+                true => row_proof::marked(&draft.body)?,
+                false => draft.body,
+            },
             prev_hash: head.hash.to_vec(),
             hash: Vec::new(),
         };

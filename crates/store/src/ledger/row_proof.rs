@@ -278,6 +278,42 @@ pub(crate) fn named(body: &str) -> BTreeMap<(String, String), Option<String>> {
     rows.collect()
 }
 
+/// The first entry of the operator's chain has digests of rows, if only of none: so a ledger says
+/// by itself that its rows are under proof, whatever version its database claims to have.
+pub(super) fn marked(body: &str) -> Result<String> {
+    with_digests(body, serde_json::Map::new())
+}
+
+/// Whether the operator's chain has digests of rows.
+pub(crate) fn is_under_proof(session: &Session) -> Result<bool> {
+    let bodies: Vec<String> = session
+        .rows(
+            &format!(
+                "SELECT body FROM ledger_entries WHERE space_id = ?1 AND body LIKE '%{MARK}%'"
+            ),
+            values![SpaceId::local().as_str()],
+            |row| row.text(0),
+        )
+        .doing("read the ledger")?;
+    let has_digests = |body: &String| {
+        let body: Json = serde_json::from_str(body).unwrap_or_default();
+        body.get(ROWS).is_some()
+    };
+    Ok(bodies.iter().any(has_digests))
+}
+
+fn with_digests(body: &str, digests: serde_json::Map<String, Json>) -> Result<String> {
+    let mut body: Json = serde_json::from_str(body)
+        .map_err(|error| internal("the entry cannot be written").caused_by(error))?;
+    let rows = body
+        .as_object_mut()
+        .map(|body| body.entry(ROWS).or_insert_with(|| json!({})));
+    if let Some(Json::Object(rows)) = rows {
+        rows.extend(digests);
+    }
+    Ok(canonical(&body))
+}
+
 impl Chains<'_> {
     /// Appends an entry that vouches for these rows as they are now.
     pub(crate) fn append_about(
@@ -293,10 +329,7 @@ impl Chains<'_> {
             let digest = digest.map(|digest| hex::encode(&digest));
             digests.insert(name(*table, key), json!(digest));
         }
-        let mut body: Json = serde_json::from_str(&draft.body)
-            .map_err(|error| internal("the entry cannot be written").caused_by(error))?;
-        body[ROWS] = Json::Object(digests);
-        draft.body = canonical(&body);
+        draft.body = with_digests(&draft.body, digests)?;
         let link = self.append(draft)?;
         for (table, key) in rows {
             self.place(&space, table.table(), key, link)?;

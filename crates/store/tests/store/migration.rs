@@ -26,7 +26,9 @@ const TABLES: [&str; 4] = [
 /// A state directory as a version that knew only step 1 left it, with one exec.
 fn version_1(path: &std::path::Path) -> (StateDir, glovebox_model::Exec) {
     let now = fixture();
-    let exec = run_one(&now.store);
+    let mut exec = run_one(&now.store);
+    now.forget_proof();
+    exec = now.store.get(&SpaceId::local(), &exec.exec_id).unwrap();
     let state = StateDir::open(path).unwrap();
     fs::copy(now.state.ledger_key(), state.ledger_key()).unwrap();
     let old = Connection::open(state.database()).unwrap();
@@ -72,7 +74,14 @@ fn a_database_of_version_1_is_brought_up_to_date() {
     assert_eq!(store.settings().unwrap().1, 0);
     assert_eq!(
         kinds(&store),
-        [Kind::Planned, Kind::Outcome, Kind::Planned, Kind::Outcome]
+        [
+            Kind::Planned,
+            Kind::Outcome,
+            // What was there is put under proof.
+            Kind::Administered,
+            Kind::Planned,
+            Kind::Outcome
+        ]
     );
     let version: i64 = Connection::open(state.database())
         .unwrap()
@@ -91,10 +100,12 @@ fn a_shared_database_of_version_1_is_brought_up_to_date() {
         return;
     };
     let exec = run_one(&it.store);
+    it.forget_proof();
+    let exec = it.store.get(&SpaceId::local(), &exec.exec_id).unwrap();
     it.execute(
         "DROP TABLE glovebox.sandboxes, glovebox.approvals, glovebox.grants, glovebox.secrets,
              glovebox.secret_values, glovebox.secrets_key, glovebox.secrets_stamps,
-             glovebox.secret_grants, glovebox.webhooks, glovebox.outbox, glovebox.ledger_rows",
+             glovebox.secret_grants, glovebox.webhooks, glovebox.outbox",
     );
     it.execute("UPDATE glovebox.facts SET value = '1' WHERE name = 'version'");
     let store = it.open_again();
@@ -146,6 +157,7 @@ fn the_index_of_version_3_is_cut_to_what_it_reaches_now() {
     for _ in 0..34 {
         run_one(&it.store);
     }
+    it.forget_proof();
     let connection = Connection::open(it.state.database()).unwrap();
     let terms = |connection: &Connection, sql: &str| -> i64 {
         let sql = format!("SELECT count(*) FROM ledger_terms {sql}");
@@ -166,7 +178,6 @@ fn the_index_of_version_3_is_cut_to_what_it_reaches_now() {
              DROP TABLE secret_grants;
              DROP TABLE webhooks;
              DROP TABLE outbox;
-             DROP TABLE ledger_rows;
              PRAGMA user_version = 3;",
         )
         .unwrap();
@@ -195,9 +206,11 @@ fn approvals_come_to(it: &Fixture, as_before: &[&str]) {
     let Admitted::Opened(opened) = admitted else {
         panic!("{admitted:?}");
     };
+    it.forget_proof();
     for step in as_before {
         it.execute(step);
     }
+    let ended = it.store.get(&space, &ended.exec_id).unwrap();
     let store = it.open_again();
     assert_eq!(store.get(&space, &ended.exec_id).unwrap(), ended);
     assert_eq!(store.get(&space, &waiting.exec_id).unwrap(), waiting);
@@ -231,7 +244,6 @@ fn a_database_of_version_4_learns_of_approvals() {
             "DROP TABLE secret_grants",
             "DROP TABLE webhooks",
             "DROP TABLE outbox",
-            "DROP TABLE ledger_rows",
             "PRAGMA user_version = 4",
         ],
     );
@@ -247,7 +259,7 @@ fn a_shared_database_of_version_3_learns_of_approvals() {
         &[
             "DROP TABLE glovebox.approvals, glovebox.grants, glovebox.secrets,
                  glovebox.secret_values, glovebox.secrets_key, glovebox.secrets_stamps,
-                 glovebox.secret_grants, glovebox.webhooks, glovebox.outbox, glovebox.ledger_rows",
+                 glovebox.secret_grants, glovebox.webhooks, glovebox.outbox",
             "UPDATE glovebox.facts SET value = '3' WHERE name = 'version'",
         ],
     );

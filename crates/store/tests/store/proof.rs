@@ -617,17 +617,38 @@ fn a_database_that_is_gone_is_not_made_anew() {
     refused(&open());
 }
 
-/// What an older version left is under proof from the first opening on.
+/// What an older version left is under proof from the first opening on; what claims to be older and
+/// was under proof is not taken up a second time.
 #[test]
 fn rows_of_an_older_version_are_put_under_proof() {
     let it = fixture();
-    world(&it);
-    // As a version without proof of rows had it: no places, no notes, no head before an entry.
-    it.drop_triggers();
-    it.execute("DROP TABLE ledger_rows");
-    it.database()
-        .pragma_update(None, "user_version", 8)
-        .unwrap();
+    for (number, space) in [SpaceId::local(), other()].into_iter().enumerate() {
+        fill(&it, &space, number);
+        run(&it.store, running_in(space));
+    }
+    let claim = |it: &Fixture| {
+        it.database()
+            .pragma_update(None, "user_version", 8)
+            .unwrap()
+    };
+    let forged = it.copy();
+    forged.execute("DROP TABLE ledger_rows; UPDATE tokens SET revoked_at = 1");
+    claim(&forged);
+    let error = Store::open(&forged.state).unwrap_err();
+    assert_eq!(error.code, Code::LedgerTampered, "{error}");
+    // A row without any entry in its space is nothing that an older version left.
+    let invented = fixture();
+    invented.forget_proof();
+    invented.execute(
+        "INSERT INTO tokens (token_id, space_id, name, hash, created_at, token)
+         VALUES ('t_1', 'local', 'mine', zeroblob(32), 1, '{}')",
+    );
+    claim(&invented);
+    let error = Store::open(&invented.state).unwrap_err();
+    assert!(error.message.contains("invented"), "{error}");
+
+    it.forget_proof();
+    claim(&it);
     let old = it.open_again();
     let found = look(&old, &Expectations::default());
     assert!(found.here.is_sound(), "{:#?}", found.here);

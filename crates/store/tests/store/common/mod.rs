@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 pub(crate) mod approval;
+pub(crate) mod older;
 #[allow(clippy::print_stderr, reason = "what is skipped is said")]
 pub(crate) mod postgres;
 
