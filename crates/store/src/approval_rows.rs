@@ -11,6 +11,7 @@ use crate::administration::{Actor, administered_about};
 use crate::failure::{Doing, internal, tampered};
 use crate::ledger::chain::{Chains, Draft};
 use crate::ledger::encoding::canonical;
+use crate::ledger::row_proof::Guarded;
 use crate::outbox_rows::Happening;
 use crate::sql::{Row, Session, SqlResult, values};
 use crate::summary;
@@ -133,7 +134,7 @@ pub(crate) fn insert(chains: &mut Chains<'_>, approval: &Approval) -> Result<()>
         "upgrades": ask.upgrades.iter().map(|it| &it.field).collect::<Vec<_>>(),
         "scripts_sha256": ask.scripts.iter().map(|it| &it.digest).collect::<Vec<_>>(),
     });
-    let link = chains.append(entry(approval, "approval.requested", None, details)?)?;
+    let opened_seq = chains.next_seq(&approval.space_id)?;
     let conversation = approval.ids.conversation_id.as_deref();
     session
         .execute(
@@ -145,7 +146,7 @@ pub(crate) fn insert(chains: &mut Chains<'_>, approval: &Approval) -> Result<()>
                 approval.space_id.as_str(),
                 approval.exec_id.as_str(),
                 conversation.map(|text| session.indexed(text)),
-                link.seq,
+                opened_seq,
                 approval.created_at.as_microsecond(),
                 open_until(approval),
                 approval.state.as_str(),
@@ -153,6 +154,7 @@ pub(crate) fn insert(chains: &mut Chains<'_>, approval: &Approval) -> Result<()>
             ],
         )
         .doing("write the approval")?;
+    append(chains, approval, "approval.requested", None, details)?;
     Happening::approval_requested(approval).tell(chains)
 }
 
@@ -205,7 +207,7 @@ pub(crate) fn expire(chains: &mut Chains<'_>, mut approval: Approval) -> Result<
     let pending = approval.state == ApprovalState::Pending;
     approval.state = ApprovalState::Expired;
     rewrite(chains.session(), &approval)?;
-    chains.append(entry(&approval, "approval.expired", None, details)?)?;
+    append(chains, &approval, "approval.expired", None, details)?;
     if pending {
         Happening::approval_settled(&approval).tell(chains)?;
     }
@@ -221,7 +223,7 @@ pub(crate) fn void(chains: &mut Chains<'_>, mut approval: Approval, why: &str) -
     let pending = approval.state == ApprovalState::Pending;
     approval.state = ApprovalState::Void;
     rewrite(chains.session(), &approval)?;
-    chains.append(entry(&approval, "approval.void", None, details)?)?;
+    append(chains, &approval, "approval.void", None, details)?;
     if pending {
         Happening::approval_settled(&approval).tell(chains)?;
     }
@@ -272,7 +274,7 @@ pub(crate) fn spend(
     approval.state = ApprovalState::Used;
     rewrite(chains.session(), &approval)?;
     let details = json!({ "digest": digest });
-    chains.append(entry(&approval, "approval.used", None, details)?)?;
+    append(chains, &approval, "approval.used", None, details)?;
     Ok(Ok(approval))
 }
 
@@ -333,6 +335,19 @@ pub(crate) fn shown(name: &str) -> String {
 fn written(approval: &Approval) -> Result<String> {
     serde_json::to_string(approval)
         .map_err(|error| internal("the approval cannot be written").caused_by(error))
+}
+
+/// The entry that says what was done to an approval, and vouches for its row.
+pub(crate) fn append(
+    chains: &mut Chains<'_>,
+    approval: &Approval,
+    event: &str,
+    by: Option<&str>,
+    details: Json,
+) -> Result<()> {
+    let about = [(Guarded::Approvals, approval.id.as_str())];
+    chains.append_about(entry(approval, event, by, details)?, &about)?;
+    Ok(())
 }
 
 /// What an entry says about an approval. Never what was asked in words, nor why: arguments, code

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use crate::approval_rows::{
-    self, ApprovalRow, COLUMNS, conflict, entry, expire, expired, not_found, read_row, settled,
+    self, ApprovalRow, COLUMNS, append, conflict, expire, expired, not_found, read_row, settled,
     shown,
 };
 use crate::failure::{at, internal};
@@ -293,7 +293,7 @@ fn answer(
         (true, _) => ApprovalState::Pending,
     };
     approval_rows::rewrite(chains.session(), &approval)?;
-    chains.append(entry(&approval, "approval.replied", Some(&by), replied)?)?;
+    append(chains, &approval, "approval.replied", Some(&by), replied)?;
     let event = match approval.state {
         ApprovalState::Approved => "approval.approved",
         ApprovalState::Denied => "approval.denied",
@@ -301,7 +301,7 @@ fn answer(
     };
     let people: Vec<_> = approval.replies.iter().map(|it| &it.by).collect();
     let details = json!({ "people": people, "digest": approval.digest });
-    chains.append(entry(&approval, event, Some(&by), details)?)?;
+    append(chains, &approval, event, Some(&by), details)?;
     Happening::approval_settled(&approval).tell(chains)?;
     if let Some(grant) = grant {
         grants::insert(chains, &approval, &by, grant)?;

@@ -12,6 +12,7 @@ use crate::failure::{Doing, at, internal, tampered};
 use crate::hex;
 use crate::ledger::chain::Chains;
 use crate::ledger::encoding::{canonical, sha256};
+use crate::ledger::row_proof::Guarded;
 use crate::page::{Page, page_size, sql_limit};
 use crate::sql::{Row, Session, SqlResult, Value, values};
 use crate::store::Store;
@@ -156,14 +157,6 @@ pub(crate) fn insert(
     // By its digest: a kind may be longer than an index takes, and is only compared.
     let kind = kind_digest(&new.kind);
     let now = chains.now().as_microsecond();
-    // The index holds one of a kind that was not revoked: an expired one makes room.
-    session
-        .execute(
-            "UPDATE grants SET revoked_at = ?4 WHERE space_id = ?1 AND conversation_id = ?2
-             AND kind = ?3 AND revoked_at IS NULL AND coalesce(expires_at, 0) <= ?4",
-            values![approval.space_id.as_str(), &indexed, &kind, now],
-        )
-        .doing("end the expired grant")?;
     let there = session
         .row(
             &format!(
@@ -174,8 +167,19 @@ pub(crate) fn insert(
             read_row,
         )
         .doing("look for the grant")?;
+    let mut ended = None;
     if let Some(there) = there {
-        return end_earlier(chains, approval, by, there.into_grant()?, new.expires_at);
+        if there.expires_at.unwrap_or(0) > now {
+            return end_earlier(chains, approval, by, there.into_grant()?, new.expires_at);
+        }
+        // The index holds one of a kind that was not revoked: an expired one makes room.
+        session
+            .execute(
+                "UPDATE grants SET revoked_at = ?2 WHERE grant_id = ?1",
+                values![&there.grant_id, now],
+            )
+            .doing("end the expired grant")?;
+        ended = Some(there.grant_id);
     }
     let grant = Grant {
         id: new.id,
@@ -213,7 +217,10 @@ pub(crate) fn insert(
         "kind_sha256": kind,
         "expires_at": grant.expires_at,
     });
-    chains.append(entry(approval, "grant.made", Some(by), details)?)?;
+    let made = std::iter::once(grant.id.as_str());
+    let about = made.chain(ended.as_deref()).map(|id| (Guarded::Grants, id));
+    let about: Vec<_> = about.collect();
+    chains.append_about(entry(approval, "grant.made", Some(by), details)?, &about)?;
     Ok(())
 }
 
@@ -236,7 +243,26 @@ fn end_earlier(
         )
         .doing("let the grant end earlier")?;
     let details = json!({ "grant_id": grant.id, "expires_at": end });
-    chains.append(entry(approval, "grant.shortened", Some(by), details)?)?;
+    let about = [(Guarded::Grants, grant.id.as_str())];
+    chains.append_about(
+        entry(approval, "grant.shortened", Some(by), details)?,
+        &about,
+    )?;
+    Ok(())
+}
+
+/// The entry that says what was done to a grant, and vouches for its row.
+fn append(chains: &mut Chains<'_>, grant: &Grant, event: &str, by: Option<&Actor>) -> Result<()> {
+    let details = json!({
+        "grant_id": grant.id,
+        "approval_id": grant.approval_id,
+        "kind_sha256": kind_digest(&grant.kind),
+        "used": grant.used,
+    });
+    let tags = vec![format!("approval:{}", grant.approval_id)];
+    let mut draft = administered_about(&grant.space_id, event, by, None, tags, details)?;
+    draft.ids = canonical(&json!({ "conversation_id": grant.conversation_id }));
+    chains.append_about(draft, &[(Guarded::Grants, grant.id.as_str())])?;
     Ok(())
 }
 
@@ -328,6 +354,7 @@ impl Store {
                 .doing("count the use of the grant")?;
             grant.used += 1;
             grant.last_used_at = Some(now);
+            append(chains, &grant, "grant.used", None)?;
             Ok(grant)
         })
         .map_err(at(Stage::Obtain))
@@ -353,18 +380,7 @@ impl Store {
                     values![id.as_str(), chains.now().as_microsecond(), written(&grant)?],
                 )
                 .doing("revoke the grant")?;
-            let details = json!({
-                "grant_id": grant.id,
-                "approval_id": grant.approval_id,
-                "kind_sha256": kind_digest(&grant.kind),
-                "used": grant.used,
-            });
-            let tags = vec![format!("approval:{}", grant.approval_id)];
-            let event = "grant.revoked";
-            let mut draft =
-                administered_about(&grant.space_id, event, Some(&by), None, tags, details)?;
-            draft.ids = canonical(&json!({ "conversation_id": grant.conversation_id }));
-            chains.append(draft)?;
+            append(chains, &grant, "grant.revoked", Some(&by))?;
             Ok(grant)
         })
         .map_err(at(Stage::Obtain))

@@ -5,6 +5,7 @@
 
 mod administration;
 mod admission;
+mod adoption;
 mod approval_rows;
 mod approvals;
 mod awaiting;
@@ -58,8 +59,8 @@ pub use execs::ExecFilter;
 pub use grants::GrantFilter;
 pub use leases::NOBODY;
 pub use ledger::{
-    Checkpoint, Entry, EntryFilter, Expectations, Export, ExportFormat, Kind, Problem, Step,
-    Timeline, TimelineFilter, Verification, parse_receipt, verify_export,
+    Checkpoint, Entry, EntryFilter, Expectations, Export, ExportFormat, Kind, Problem, SpaceLedger,
+    Step, Timeline, TimelineFilter, Verification, parse_receipt, verify_export,
 };
 pub use mask::{Hide, Mask};
 pub use outbox::{Attempted, Claimed, DeliveryFilter, Subscription};

@@ -10,7 +10,8 @@ use serde_json::{Value as Json, json};
 use crate::administration::administered_about;
 use crate::failure::{Doing, at, internal};
 use crate::leases;
-use crate::ledger::chain::Draft;
+use crate::ledger::chain::Chains;
+use crate::ledger::row_proof::Guarded;
 use crate::page::{Page, bad_cursor, page_size, sql_limit};
 use crate::registry::{self, COLUMNS, Registered, SandboxRow, read_row};
 use crate::sql::{Session, Value, values};
@@ -25,8 +26,9 @@ impl Store {
             let session = chains.session();
             leases::ensure_held(session, &owner)?;
             ensure_free(session, &sandbox)?;
-            let link = chains.append(entry(&sandbox, "sandbox.created", made_of(&sandbox))?)?;
-            registry::insert(session, &sandbox, &owner, link.seq)
+            let opened_seq = chains.next_seq(&sandbox.space_id)?;
+            registry::insert(session, &sandbox, &owner, opened_seq)?;
+            append(chains, &sandbox, "sandbox.created", made_of(&sandbox))
         })
         .map_err(at(Stage::Admit))
     }
@@ -232,8 +234,8 @@ impl Store {
             let mut details = made_of(&after);
             details["reason"] = Json::from(reason);
             details["config_hash_before"] = Json::from(before.config_hash);
-            chains.append(entry(&after, "sandbox.recreated", details)?)?;
             registry::rewrite(session, &after)?;
+            append(chains, &after, "sandbox.recreated", details)?;
             Ok(after)
         })
         .map_err(at(Stage::Admit))
@@ -262,8 +264,8 @@ impl Store {
             }
             let mut details = made_of(&found.sandbox);
             details["reason"] = Json::from(reason);
-            chains.append(entry(&found.sandbox, "sandbox.removed", details)?)?;
             registry::delete(session, &id)?;
+            append(chains, &found.sandbox, "sandbox.removed", details)?;
             Ok(Some(found.sandbox))
         })
         .map_err(at(Stage::Admit))
@@ -337,12 +339,15 @@ fn another_owners(sandbox: &Sandbox) -> Error {
     .hint("ask the server that has it standing, or try again when that is gone")
 }
 
-fn entry(sandbox: &Sandbox, event: &str, details: Json) -> Result<Draft> {
+/// The entry that says what was done to a sandbox, and vouches for what it is.
+fn append(chains: &mut Chains<'_>, sandbox: &Sandbox, event: &str, details: Json) -> Result<()> {
     let tags = vec![
         format!("sandbox:{}", sandbox.sandbox_id),
         format!("project:{}", sandbox.project_id),
     ];
-    administered_about(&sandbox.space_id, event, None, None, tags, details)
+    let draft = administered_about(&sandbox.space_id, event, None, None, tags, details)?;
+    chains.append_about(draft, &[(Guarded::Sandboxes, sandbox.sandbox_id.as_str())])?;
+    Ok(())
 }
 
 /// What an entry says about a sandbox. Never its variables, binds or commands.

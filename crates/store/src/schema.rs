@@ -5,7 +5,9 @@ use std::time::Duration;
 use glovebox_model::{Code, Error, Result, Stage};
 use rusqlite::{Connection, TransactionBehavior};
 
+use crate::adoption;
 use crate::failure::Doing;
+use crate::ledger::key::LedgerKey;
 use crate::sql::Session;
 use crate::state_dir::StateDir;
 
@@ -19,12 +21,22 @@ const STEPS: &[&str] = &[
     include_str!("../schema/sqlite/0006_secrets.sql"),
     include_str!("../schema/sqlite/0007_outbox.sql"),
     include_str!("../schema/sqlite/0008_grants_expire.sql"),
+    include_str!("../schema/sqlite/0009_rows_under_proof.sql"),
 ];
+
+/// The version that has rows under proof.
+const PROVEN: i64 = 9;
 
 const LATEST: i64 = STEPS.len() as i64;
 
 /// Brings the embedded database to the latest version; costs one read when it is there already.
-pub(crate) fn bring_up(session: &Session, state: &StateDir, patience: Duration) -> Result<()> {
+/// `key`: that of its ledger, made when there is none and none is missed.
+pub(crate) fn bring_up(
+    session: &Session,
+    state: &StateDir,
+    patience: Duration,
+    key: impl FnOnce() -> Result<LedgerKey>,
+) -> Result<()> {
     let Session::Sqlite(connection) = session else {
         return Ok(());
     };
@@ -33,11 +45,16 @@ pub(crate) fn bring_up(session: &Session, state: &StateDir, patience: Duration) 
     }
     // Switching to the write-ahead log cannot be part of a transaction, so one process at a time.
     let _alone = state.exclusively(patience)?;
+    // In this order: whoever made the key had the database's tables before it.
+    let begun = state.has_begun()?;
     let from = version(connection)?;
     if from == LATEST {
         return Ok(());
     }
     if from == 0 {
+        if begun {
+            return Err(state.database_is_gone());
+        }
         start_afresh(connection)?;
     }
     let transaction =
@@ -48,6 +65,9 @@ pub(crate) fn bring_up(session: &Session, state: &StateDir, patience: Duration) 
         transaction
             .execute_batch(step)
             .doing("bring the database up to date")?;
+    }
+    if from < PROVEN {
+        adoption::put_under_proof(session, &key()?)?;
     }
     transaction
         .pragma_update(None, "user_version", LATEST)

@@ -13,6 +13,7 @@ use crate::administration::Actor;
 use crate::approvals::after_cursor;
 use crate::failure::{Doing, internal, tampered};
 use crate::ledger::chain::Chains;
+use crate::ledger::row_proof::Guarded;
 use crate::page::{Page, page_size, sql_limit};
 use crate::secrets::{entry, existing, stamp};
 use crate::sql::{Row, Session, SqlResult, Value, values};
@@ -180,7 +181,11 @@ fn revoke(
     stamp(session, space)?;
     let details = json!({ "name": grant.secret, "grant_id": grant.grant_id });
     let event = "secret.grant_revoked";
-    chains.append(entry(space, event, Some(by), &grant.secret, details)?)?;
+    let about = [(Guarded::SecretGrants, grant.grant_id.as_str())];
+    chains.append_about(
+        entry(space, event, Some(by), &grant.secret, details)?,
+        &about,
+    )?;
     // As everybody reads it from now on.
     find(session, space, &grant.grant_id)
 }
@@ -248,7 +253,11 @@ impl Store {
                 "expires_at": grant.expires_at,
             });
             let event = "secret.granted";
-            chains.append(entry(&space, event, Some(&by), &grant.secret, details)?)?;
+            let about = [(Guarded::SecretGrants, grant.grant_id.as_str())];
+            chains.append_about(
+                entry(&space, event, Some(&by), &grant.secret, details)?,
+                &about,
+            )?;
             Ok(())
         })
     }

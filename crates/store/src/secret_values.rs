@@ -1,10 +1,14 @@
 //! The sealed values of secrets. What seals them is a key that is not here; here is only its id.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use glovebox_model::{Code, Error, Result, SecretName, SpaceId, Stage};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use crate::administration::{Actor, administered};
 use crate::failure::{Doing, tampered};
+use crate::ledger::chain::Chains;
+use crate::ledger::row_proof::Guarded;
 use crate::secrets::stamp;
 use crate::sql::{Row, Session, SqlResult, values};
 use crate::store::Store;
@@ -78,6 +82,13 @@ fn set_key(session: &Session, id: &str) -> Result<()> {
     Ok(())
 }
 
+/// The entry that says which key seals the values now, and vouches for that.
+fn note_key(chains: &mut Chains<'_>, event: &str, by: &Actor, details: Json) -> Result<()> {
+    let draft = administered(&SpaceId::local(), event, Some(by), None, details)?;
+    chains.append_about(draft, &[(Guarded::SecretsKey, "1")])?;
+    Ok(())
+}
+
 fn is_empty(session: &Session) -> Result<bool> {
     let any = session
         .exists("SELECT EXISTS (SELECT 1 FROM secret_values)", &[])
@@ -86,11 +97,13 @@ fn is_empty(session: &Session) -> Result<bool> {
 }
 
 pub(crate) fn insert(
-    session: &Session,
+    chains: &mut Chains<'_>,
     space: &SpaceId,
     name: &SecretName,
     value: &SealedValue,
+    by: &Actor,
 ) -> Result<()> {
+    let session = chains.session();
     let current = current_key(session).doing("look for the secrets' key")?;
     if current.as_ref() != Some(&value.key_id) {
         // All values have one key. Where there is no value any more, a lost one is forgotten.
@@ -98,6 +111,8 @@ pub(crate) fn insert(
             return Err(other_key(&value.key_id));
         }
         set_key(session, &value.key_id)?;
+        let details = json!({ "from": current, "to": value.key_id });
+        note_key(chains, "secret.key_set", by, details)?;
     }
     session
         .execute(
@@ -233,6 +248,7 @@ impl Store {
                 .rows(&select, &[], read_row)
                 .doing("read the secrets")?;
             let count = rows.len() as u64;
+            let mut resealed: BTreeMap<SpaceId, BTreeSet<SecretName>> = BTreeMap::new();
             for row in rows {
                 let (place, value) = row.into_parts()?;
                 let sealed = reseal(&place, &value.sealed)?;
@@ -250,12 +266,18 @@ impl Store {
                     )
                     .doing("write the secret's value")?;
                 stamp(session, &place.space)?;
+                resealed.entry(place.space).or_default().insert(place.name);
+            }
+            for (space, names) in resealed {
+                let about = names.iter().map(|name| (Guarded::Secrets, name.as_str()));
+                let about: Vec<_> = about.collect();
+                let details = json!({ "from": from, "to": to });
+                let draft = administered(&space, "secret.resealed", Some(&by), None, details)?;
+                chains.append_about(draft, &about)?;
             }
             set_key(session, &to)?;
             let details = json!({ "from": from, "to": to, "values": count });
-            let event = "secret.key_rotated";
-            let draft = administered(&SpaceId::local(), event, Some(&by), None, details)?;
-            chains.append(draft)?;
+            note_key(chains, "secret.key_rotated", &by, details)?;
             Ok(count)
         })
     }

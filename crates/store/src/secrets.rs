@@ -14,6 +14,7 @@ use crate::administration::{Actor, administered_about};
 use crate::failure::{Doing, internal, tampered};
 use crate::ledger::chain::{Chains, Draft};
 use crate::ledger::encoding::canonical;
+use crate::ledger::row_proof::Guarded;
 use crate::page::{Page, page_size, sql_limit};
 use crate::secret_grants;
 use crate::secret_values::{self, SealedValue};
@@ -201,7 +202,8 @@ impl Store {
                 .doing("remove the secret")?;
             stamp(session, &space)?;
             let details = json!({ "name": name, "version": secret.version });
-            chains.append(entry(&space, "secret.removed", Some(&by), &name, details)?)?;
+            let draft = entry(&space, "secret.removed", Some(&by), &name, details)?;
+            chains.append_about(draft, &[(Guarded::Secrets, name.as_str())])?;
             Ok((secret, revoked))
         })
     }
@@ -260,7 +262,7 @@ fn put(chains: &mut Chains<'_>, space: &SpaceId, write: SecretWrite, by: &Actor)
             if value.version != version + 1 {
                 return Err(internal("a value was sealed for another version"));
             }
-            secret_values::insert(session, space, &write.name, value)?;
+            secret_values::insert(chains, space, &write.name, value, by)?;
             value.version
         }
         None if before.is_none() => return Err(changed_meanwhile(&write.name)),
@@ -304,7 +306,8 @@ fn put(chains: &mut Chains<'_>, space: &SpaceId, write: SecretWrite, by: &Actor)
         "hosts": secret.hosts,
         "deliveries": secret.deliveries,
     });
-    chains.append(entry(space, event, Some(by), &secret.name, details)?)?;
+    let draft = entry(space, event, Some(by), &secret.name, details)?;
+    chains.append_about(draft, &[(Guarded::Secrets, secret.name.as_str())])?;
     Ok(secret)
 }
 
@@ -339,7 +342,7 @@ fn use_one(
     let mut draft = entry(space, "secret.used", None, &given.name, details)?;
     draft.exec_id = Some(exec.clone());
     draft.ids = canonical(&summary::ids(ids));
-    chains.append(draft)?;
+    chains.append_about(draft, &[(Guarded::Secrets, given.name.as_str())])?;
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::administration::{Actor, administered};
 use crate::failure::{Doing, internal, tampered};
+use crate::ledger::row_proof::Guarded;
 use crate::sql::{Session, SqlResult, values};
 use crate::store::Store;
 
@@ -62,13 +63,9 @@ impl Store {
                 )
                 .doing("write the settings")?;
             let details = json!({ "version": version, "changes": changes(&old, &new) });
-            chains.append(administered(
-                &SpaceId::local(),
-                "settings.changed",
-                Some(&by),
-                None,
-                details,
-            )?)?;
+            let event = "settings.changed";
+            let draft = administered(&SpaceId::local(), event, Some(&by), None, details)?;
+            chains.append_about(draft, &[(Guarded::Settings, "1")])?;
             Ok((after, version))
         })
     }

@@ -4,11 +4,13 @@ use std::path::Path;
 
 use glovebox_model::{Code, Error, Result, Stage};
 
+use crate::adoption;
 use crate::failure::{Doing, internal};
 use crate::hex;
 use crate::ledger::key::LedgerKey;
 use crate::schema::newer;
 use crate::sql::{Access, Session, values};
+use crate::state_dir::StateDir;
 
 /// Step N brings version N-1 to version N. Steps are only ever added.
 const STEPS: &[&str] = &[
@@ -19,7 +21,11 @@ const STEPS: &[&str] = &[
     include_str!("../schema/postgres/0005_secrets.sql"),
     include_str!("../schema/postgres/0006_outbox.sql"),
     include_str!("../schema/postgres/0007_grants_expire.sql"),
+    include_str!("../schema/postgres/0008_rows_under_proof.sql"),
 ];
+
+/// The version that has rows under proof.
+const PROVEN: i64 = 8;
 
 const PUBLIC_KEY: &str = "public_key";
 
@@ -27,16 +33,23 @@ const LATEST: i64 = STEPS.len() as i64;
 
 /// Brings the database to the latest version, one server at a time; costs one read when it is
 /// there already.
-pub(crate) fn bring_up(session: &Session) -> Result<()> {
+pub(crate) fn bring_up(session: &Session, state: &StateDir) -> Result<()> {
     let what = "bring the database up to date";
     if version(session)? == LATEST {
         return Ok(());
     }
     session.begin(Access::Write).doing(what)?;
+    let was_shared = state.was_shared()?;
     let from = version(session)?;
+    if from == 0 && was_shared {
+        return Err(state.shared_database_is_gone());
+    }
     let done = usize::try_from(from).unwrap_or(STEPS.len());
     for step in &STEPS[done..] {
         session.batch(step).doing(what)?;
+    }
+    if from < PROVEN {
+        adoption::put_under_proof(session, &agree_on_key(session, &state.ledger_key())?)?;
     }
     session
         .execute(

@@ -84,6 +84,63 @@ impl StateDir {
         self.path.join("projects")
     }
 
+    /// Whether there was a database: its ledger's key is there. Where keys are kept elsewhere they
+    /// may have been there before, so something of what ran must be there too.
+    pub(crate) fn has_begun(&self) -> Result<bool> {
+        let what = "look into the state directory";
+        if !self.ledger_key().try_exists().doing(what)? {
+            return Ok(false);
+        }
+        match self.keys == self.path {
+            true => Ok(true),
+            false => self.has_projects(),
+        }
+    }
+
+    fn has_projects(&self) -> Result<bool> {
+        let what = "look into the state directory";
+        let mut left = fs::read_dir(self.projects()).doing(what)?;
+        Ok(left.next().transpose().doing(what)?.is_some())
+    }
+
+    /// Whether a PostgreSQL had its state before: it has a key and what ran left, and no database
+    /// of its own.
+    pub(crate) fn was_shared(&self) -> Result<bool> {
+        Ok(self.has_begun()? && self.has_projects()? && !self.has_database()?)
+    }
+
+    /// As [`StateDir::database_is_gone`].
+    pub(crate) fn shared_database_is_gone(&self) -> Error {
+        refused(format!(
+            "the PostgreSQL database has no tables of Glovebox, and the key `{}` and the projects \
+             of a ledger that was in one are there",
+            self.ledger_key().display()
+        ))
+        .hint("restore the database from a copy, or name the right one: `GLOVEBOX_DATABASE`")
+        .hint("to begin anew, without what was there: name another `--state-dir`")
+    }
+
+    pub(crate) fn has_database(&self) -> Result<bool> {
+        let there = self.database().try_exists();
+        there.doing("look into the state directory")
+    }
+
+    /// A new one in its place would begin a new ledger, and hide that the old one is missed.
+    pub(crate) fn database_is_gone(&self) -> Error {
+        let (database, key) = (self.database(), self.ledger_key());
+        refused(format!(
+            "the database `{}` is gone or empty, and the key `{}` of its ledger is there",
+            database.display(),
+            key.display()
+        ))
+        .hint("restore `glovebox.db` (with its `-wal`) from a copy")
+        .hint("if its state is in PostgreSQL, name that: `GLOVEBOX_DATABASE`")
+        .hint(format!(
+            "to begin anew, without what was there: move `{}` away first",
+            self.path.display()
+        ))
+    }
+
     /// A short name that no other state directory of this host has at the same time.
     pub fn tag(&self) -> String {
         format!("{:x}-{:x}", self.device, self.inode)

@@ -62,11 +62,15 @@ impl Store {
     }
 
     fn open_file(state: &StateDir, patience: Duration, writing: Writing) -> Result<Self> {
+        // In this order: whoever made the key had the database before it.
+        if state.has_begun()? && !state.has_database()? {
+            return Err(state.database_is_gone());
+        }
         state.touch("glovebox.db")?;
         let store = Self::new(Source::File(state.database(), writing), state, patience);
-        store
-            .pool
-            .with_session(|session| schema::bring_up(session, state, patience))?;
+        store.pool.with_session(|session| {
+            schema::bring_up(session, state, patience, || store.key_of(session))
+        })?;
         Ok(store)
     }
 
@@ -81,7 +85,7 @@ impl Store {
         let server = Server::parse(url, patience)?;
         let store = Self::new(Source::Server(Box::new(server)), state, patience);
         let key = store.pool.with_session(|session| {
-            shared_schema::bring_up(session)?;
+            shared_schema::bring_up(session, state)?;
             shared_schema::agree_on_key(session, &store.key_path)
         })?;
         store.key.get_or_init(|| key);
@@ -170,10 +174,17 @@ impl Store {
 
     /// The key that signs the ledgers; made on first use.
     pub(crate) fn key(&self, session: &Session) -> Result<&LedgerKey> {
-        if let Some(key) = self.key.get() {
-            return Ok(key);
+        match self.key.get() {
+            Some(key) => Ok(key),
+            None => {
+                let key = self.key_of(session)?;
+                Ok(self.key.get_or_init(|| key))
+            }
         }
-        let key = match self.existing_key()? {
+    }
+
+    fn key_of(&self, session: &Session) -> Result<LedgerKey> {
+        Ok(match self.existing_key()? {
             Some(key) => key,
             None if any_head(session)? => {
                 // A head is written after the key was made: look again, in case it was just now.
@@ -185,8 +196,7 @@ impl Store {
                 })?
             }
             None => LedgerKey::load_or_create(&self.key_path)?,
-        };
-        Ok(self.key.get_or_init(|| key))
+        })
     }
 
     /// From the file each time, since it may have been exchanged.

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::administration::{Actor, administered};
 use crate::failure::{Doing, internal, tampered};
+use crate::ledger::row_proof::Guarded;
 use crate::page::{Page, bad_cursor, page_size, sql_limit};
 use crate::sql::{Row, Session, SqlResult, Value, values};
 use crate::store::Store;
@@ -140,7 +141,8 @@ impl Store {
                 "agent_id": token.agent_id,
                 "expires_at": token.expires_at,
             });
-            chains.append(entry(&token, "token.created", &by, details)?)?;
+            let about = [(Guarded::Tokens, token.token_id.as_str())];
+            chains.append_about(entry(&token, "token.created", &by, details)?, &about)?;
             Ok(())
         })
     }
@@ -195,7 +197,8 @@ impl Store {
                 )
                 .doing("revoke the token")?;
             let details = json!({ "name": token.name, "role": token.role });
-            chains.append(entry(&token, "token.revoked", &by, details)?)?;
+            let about = [(Guarded::Tokens, id.as_str())];
+            chains.append_about(entry(&token, "token.revoked", &by, details)?, &about)?;
             Ok(Some(token))
         })
     }

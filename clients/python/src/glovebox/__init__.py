@@ -25,6 +25,7 @@ from glovebox.async_client import AsyncGlovebox
 from glovebox.audit_records import (
     AuditEntry,
     Checkpoint,
+    SpaceLedger,
     TaskStep,
     TaskTimeline,
     Verification,
@@ -298,6 +299,7 @@ __all__ = [
     "Snapshot",
     "SnapshotCounts",
     "SnapshotVerification",
+    "SpaceLedger",
     "StoreDamage",
     "TakenSnapshot",
     "TaskMetadata",

@@ -46,12 +46,13 @@ class AsyncAudit:
             )
         )
 
-    async def verify(self) -> Verification:
-        return await self._client._send(audit_calls.verify_audit())
+    async def verify(self, *, space: Optional[str] = None) -> Verification:
+        """Of all spaces for an admin or an auditor of ``local``, else of the token's own."""
+        return await self._client._send(audit_calls.verify_audit(space))
 
-    async def export(self, *, format: str = "jsonl") -> bytes:
-        """`jsonl` or `ocsf`."""
-        return await self._client._send(audit_calls.export_audit(format))
+    async def export(self, *, format: str = "jsonl", space: Optional[str] = None) -> bytes:
+        """`jsonl` or `ocsf`; of all spaces for an admin or an auditor of ``local``."""
+        return await self._client._send(audit_calls.export_audit(format, space))
 
     async def checkpoint(self) -> Checkpoint:
         return await self._client._send(audit_calls.audit_checkpoint())

@@ -46,12 +46,13 @@ class Audit:
             )
         )
 
-    def verify(self) -> Verification:
-        return self._client._send(audit_calls.verify_audit())
+    def verify(self, *, space: Optional[str] = None) -> Verification:
+        """Of all spaces for an admin or an auditor of ``local``, else of the token's own."""
+        return self._client._send(audit_calls.verify_audit(space))
 
-    def export(self, *, format: str = "jsonl") -> bytes:
-        """`jsonl` or `ocsf`."""
-        return self._client._send(audit_calls.export_audit(format))
+    def export(self, *, format: str = "jsonl", space: Optional[str] = None) -> bytes:
+        """`jsonl` or `ocsf`; of all spaces for an admin or an auditor of ``local``."""
+        return self._client._send(audit_calls.export_audit(format, space))
 
     def checkpoint(self) -> Checkpoint:
         return self._client._send(audit_calls.audit_checkpoint())

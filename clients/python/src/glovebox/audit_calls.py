@@ -31,12 +31,12 @@ def task_timeline(
     return getting(path, read, limit=limit, cursor=cursor)
 
 
-def verify_audit() -> Call[Verification]:
-    return getting("/v1/audit/verify", of(Verification))
+def verify_audit(space: Optional[str]) -> Call[Verification]:
+    return getting("/v1/audit/verify", of(Verification), space=space)
 
 
-def export_audit(format: str) -> Call[bytes]:
-    return getting("/v1/audit/export", as_bytes, format=format)
+def export_audit(format: str, space: Optional[str]) -> Call[bytes]:
+    return getting("/v1/audit/export", as_bytes, format=format, space=space)
 
 
 def audit_checkpoint() -> Call[Checkpoint]:

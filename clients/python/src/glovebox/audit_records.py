@@ -57,9 +57,21 @@ class TaskTimeline:
 
 @dataclass(frozen=True)
 class Problem:
+    #: The space whose entries or rows it is about.
+    space_id: Optional[str] = None
     #: The entry it is about; None when it is about the whole.
     seq: Optional[int] = None
     what: str = ""
+    extra: Mapping[str, Any] = values(dict)
+
+
+@dataclass(frozen=True)
+class SpaceLedger:
+    """A space that was looked at, and where its ledger ends."""
+
+    space_id: str = ""
+    entries: int = 0
+    head: Optional[Receipt] = maybe(Receipt)
     extra: Mapping[str, Any] = values(dict)
 
 
@@ -68,8 +80,11 @@ class Verification:
     """Whether the ledger is as it was written."""
 
     sound: bool = False
+    #: In all the spaces that were looked at.
     entries: int = 0
+    #: The last entry; where all spaces were looked at, of the space ``local``.
     head: Optional[Receipt] = maybe(Receipt)
+    spaces: list[SpaceLedger] = many(SpaceLedger)
     problems: list[Problem] = many(Problem)
     extra: Mapping[str, Any] = values(dict)
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
-use glovebox_model::Mode;
+use glovebox_model::{Mode, SpaceId};
 use glovebox_store::{ExportFormat, Kind, Retention};
 
 /// Read, verify and export the ledger
@@ -139,19 +139,23 @@ pub(crate) struct TimelineArgs {
     pub(crate) cursor: Option<String>,
 }
 
-/// Check that nobody changed the ledger or the records it vouches for
+/// Check that no one changed the ledger or the rows it vouches for
 ///
-/// Exits with 0 when it is sound and 1 when it is not, and says where. Somebody who has the
+/// Looks at all spaces: at every entry, at the records of execs, and at tokens, settings, approvals,
+/// grants, secrets and sandboxes. Exits with 0 when all is sound and 1 when it is not, and says where. Somebody who has the
 /// ledger's key can write a whole new one: a receipt or a checkpoint that was kept elsewhere shows
 /// that too.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   glovebox audit verify
   glovebox audit verify --receipt 4:5f1c…
+  glovebox audit verify --receipt team-a:17:90ab…
   glovebox audit verify --checkpoint last-week.jsonl
   glovebox audit verify --export ledger.jsonl")]
 pub(crate) struct VerifyArgs {
     /// A receipt that was kept: this entry must be there; may be given more than once
+    ///
+    /// Of the space `local`, or of the one that `--space` names; `SPACE:SEQ:HASH` is of another.
     #[arg(long, value_name = "SEQ:HASH")]
     pub(crate) receipt: Vec<String>,
     /// A file that ends with a signed checkpoint, such as an older export
@@ -163,9 +167,14 @@ pub(crate) struct VerifyArgs {
     /// Verify this export (`-` is standard input) instead of the state directory
     #[arg(long, value_name = "FILE")]
     pub(crate) export: Option<PathBuf>,
+    /// Only this space
+    #[arg(long, value_name = "SPACE", conflicts_with = "export")]
+    pub(crate) space: Option<SpaceId>,
 }
 
-/// Write the whole ledger out
+/// Write the whole ledger out, of all spaces
+///
+/// With the digests of the rows that it vouches for, so that it verifies elsewhere.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   glovebox audit export > ledger.jsonl
@@ -178,6 +187,9 @@ pub(crate) struct ExportArgs {
     /// Where to; standard output when it is left out or `-`
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Only this space
+    #[arg(long, value_name = "SPACE")]
+    pub(crate) space: Option<SpaceId>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

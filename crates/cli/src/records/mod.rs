@@ -7,7 +7,7 @@ mod there;
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use glovebox_model::{Attempt, Effect, Exec, ExecId, Result};
+use glovebox_model::{Attempt, Effect, Exec, ExecId, Result, SpaceId};
 use glovebox_store::{
     Entry, EntryFilter, ExecFilter, Expectations, ExportFormat, Page, Timeline, TimelineFilter,
     Verification,
@@ -150,18 +150,31 @@ impl Records {
         }
     }
 
-    pub(crate) fn verify(&self, expectations: &Expectations) -> Result<Verification> {
-        match self {
-            Self::Here(here) => here.store().verify(here.space(), expectations),
-            Self::There(there) => there.verify(expectations),
+    /// Of all spaces that may be seen, or of one.
+    pub(crate) fn verify(
+        &self,
+        space: Option<&SpaceId>,
+        expectations: &Expectations,
+    ) -> Result<Verification> {
+        match (self, space) {
+            (Self::Here(here), None) => here.store().verify_all(expectations),
+            (Self::Here(here), Some(space)) => here.store().verify(space, expectations),
+            (Self::There(there), space) => there.verify(space, expectations),
         }
     }
 
-    /// Writes the whole ledger and returns the number of entries.
-    pub(crate) fn export(&self, format: ExportFormat, out: &mut dyn Write) -> Result<u64> {
-        match self {
-            Self::Here(here) => here.store().export(here.space(), format, out),
-            Self::There(there) => there.export(format, out),
+    /// Writes the whole ledger, of all spaces that may be seen or of one, and returns the number of
+    /// entries.
+    pub(crate) fn export(
+        &self,
+        space: Option<&SpaceId>,
+        format: ExportFormat,
+        out: &mut dyn Write,
+    ) -> Result<u64> {
+        match (self, space) {
+            (Self::Here(here), None) => here.store().export_all(format, out),
+            (Self::Here(here), Some(space)) => here.store().export(space, format, out),
+            (Self::There(there), space) => there.export(space, format, out),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::io::{self, BufReader, Read, Seek, Write};
 
-use glovebox_model::{Attempt, Code, Effect, Error, Exec, Result, Stage};
+use glovebox_model::{Attempt, Code, Effect, Error, Exec, Result, SpaceId, Stage};
 use glovebox_serve::answer::{EffectPage, NetworkPage};
 use glovebox_store::{
     Entry, EntryFilter, ExecFilter, Expectations, ExportFormat, Page, Timeline, TimelineFilter,
@@ -245,14 +245,21 @@ impl There {
 
     /// The server looks at its rows and its key. What is known here it is not asked about: its
     /// export is compared with that here.
-    pub(super) fn verify(&self, expectations: &Expectations) -> Result<Verification> {
-        let mut said: Verification = self.remote.get_slowly(Target::new("/v1/audit/verify"))?;
+    pub(super) fn verify(
+        &self,
+        space: Option<&SpaceId>,
+        expectations: &Expectations,
+    ) -> Result<Verification> {
+        let target = Target::new("/v1/audit/verify").optional("space", space.map(SpaceId::as_str));
+        let mut said: Verification = self.remote.get_slowly(target)?;
         let Expectations {
             receipts,
+            of_spaces,
             checkpoint,
             public_key,
         } = expectations;
-        if receipts.is_empty() && checkpoint.is_none() && public_key.is_none() {
+        let knows_receipts = !receipts.is_empty() || !of_spaces.is_empty();
+        if !knows_receipts && checkpoint.is_none() && public_key.is_none() {
             return Ok(said);
         }
         let unkept = |error: io::Error| {
@@ -265,26 +272,33 @@ impl There {
             .hint("set `TMPDIR` to a directory with room")
         };
         let mut file = tempfile::tempfile().map_err(unkept)?;
-        self.export(ExportFormat::Jsonl, &mut file)?;
+        self.export(space, ExportFormat::Jsonl, &mut file)?;
         file.rewind().map_err(unkept)?;
         let seen = verify_export(BufReader::new(file), expectations)?;
         said.problems.extend(seen.problems);
         Ok(said)
     }
 
-    pub(super) fn export(&self, format: ExportFormat, out: &mut dyn Write) -> Result<u64> {
-        let (name, frame) = match format {
-            // A header before the entries and a checkpoint after them.
-            ExportFormat::Jsonl => ("jsonl", 2),
-            ExportFormat::Ocsf => ("ocsf", 0),
+    pub(super) fn export(
+        &self,
+        space: Option<&SpaceId>,
+        format: ExportFormat,
+        out: &mut dyn Write,
+    ) -> Result<u64> {
+        let (name, counted) = match format {
+            // There are headers, rows and checkpoints beside them.
+            ExportFormat::Jsonl => ("jsonl", &b"{\"type\":\"entry\""[..]),
+            ExportFormat::Ocsf => ("ocsf", &b"{"[..]),
         };
-        let mut counted = Counted { out, lines: 0 };
-        let target = Target::new("/v1/audit/export").query("format", name);
+        let mut counted = Counted::new(out, counted);
+        let target = Target::new("/v1/audit/export")
+            .query("format", name)
+            .optional("space", space.map(SpaceId::as_str));
         self.remote.copy(target, &mut counted)?;
         counted.out.flush().map_err(|error| {
             Error::new(Code::DiskFull, Stage::Close, "cannot write the export").caused_by(error)
         })?;
-        Ok(counted.lines.saturating_sub(frame))
+        Ok(counted.lines)
     }
 }
 
@@ -369,19 +383,37 @@ impl Read for Output<'_> {
     }
 }
 
+/// Counts the lines that begin so.
 struct Counted<'w> {
     out: &'w mut dyn Write,
+    beginning: &'static [u8],
+    /// Of the line under way, so many bytes are as they should be; nothing once one is not.
+    matched: Option<usize>,
     lines: u64,
+}
+
+impl<'w> Counted<'w> {
+    fn new(out: &'w mut dyn Write, beginning: &'static [u8]) -> Self {
+        Self {
+            out,
+            beginning,
+            matched: Some(0),
+            lines: 0,
+        }
+    }
 }
 
 impl Write for Counted<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes)?;
-        let ends = bytes[..written]
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count();
-        self.lines += ends as u64;
+        for byte in &bytes[..written] {
+            if *byte == b'\n' {
+                self.lines += u64::from(self.matched == Some(self.beginning.len()));
+                self.matched = Some(0);
+            } else if let Some(matched) = self.matched.filter(|it| *it < self.beginning.len()) {
+                self.matched = (self.beginning[matched] == *byte).then_some(matched + 1);
+            }
+        }
         Ok(written)
     }
 
@@ -412,14 +444,11 @@ mod tests {
     #[test]
     fn lines_are_counted_however_they_are_cut() {
         let mut out = Vec::new();
-        let mut counted = Counted {
-            out: &mut out,
-            lines: 0,
-        };
-        for piece in [&b"a\nb"[..], b"\n", b"c\n"] {
+        let mut counted = Counted::new(&mut out, b"ab");
+        for piece in [&b"abc\na"[..], b"b\nb", b"\nab\na\n"] {
             counted.write_all(piece).unwrap();
         }
         assert_eq!(counted.lines, 3);
-        assert_eq!(out, b"a\nb\nc\n");
+        assert_eq!(out, b"abc\nab\nb\nab\na\n");
     }
 }

@@ -242,6 +242,61 @@ fn an_edited_database_is_noticed_and_the_place_named() {
     assert_eq!(answer["problems"][0]["seq"], 3);
 }
 
+/// "Sound" is never said over a deleted space.
+#[test]
+fn all_spaces_are_verified_here_and_from_an_export() {
+    let trial = Trial::new();
+    trial.record("true");
+    let token = [
+        "token", "create", "--role", "agent", "--space", "team-a", "--name", "b",
+    ];
+    trial.run(&token).exits(0);
+    let out = trial.work().join("all.jsonl");
+    let out = out.to_str().unwrap();
+    let verify = ["audit", "verify"];
+    let offline = ["audit", "verify", "--export", out];
+    let export = ["audit", "export", "-o", out];
+    trial.run(&export).exits(0);
+    for verify in [&verify[..], &offline] {
+        let sound = trial.run(verify).exits(0);
+        assert!(sound.stdout.contains("4 entries in 2 spaces"), "{sound:?}");
+    }
+    let one = ["audit", "verify", "--space", "team-a"];
+    let one = trial.run(&one).exits(0).stdout;
+    assert!(
+        one.starts_with("sound: 1 entry of the space `team-a`"),
+        "{one}"
+    );
+
+    let path = trial.state().join("glovebox.db");
+    let database = rusqlite::Connection::open(&path).unwrap();
+    let wipe = "DROP TRIGGER entries_are_not_deleted;
+        DELETE FROM ledger_entries WHERE space_id = 'team-a';
+        DELETE FROM ledger_heads WHERE space_id = 'team-a';
+        DELETE FROM ledger_rows WHERE space_id = 'team-a';
+        DELETE FROM tokens WHERE space_id = 'team-a';";
+    database.execute_batch(wipe).unwrap();
+    drop(database);
+    trial.run(&export).exits(0);
+    for verify in [&verify[..], &offline] {
+        let found = trial.run(verify).exits(1).stdout;
+        let what = "entry 1 of `team-a`: the operator's ledger names entry 1";
+        assert!(found.contains(what), "{found}");
+    }
+
+    // Nor is the whole made anew when it is gone.
+    for name in ["glovebox.db", "glovebox.db-wal", "glovebox.db-shm"] {
+        let _ = fs::remove_file(trial.state().join(name));
+    }
+    let refused = trial.run(&["run", "--scratch", "--", "true"]).exits(125);
+    assert!(refused.stderr.contains("is gone"), "{refused:?}");
+    assert!(
+        refused.stderr.contains("restore `glovebox.db`"),
+        "{refused:?}"
+    );
+    assert!(!path.exists());
+}
+
 #[test]
 fn a_ledger_that_was_replaced_is_noticed_from_outside() {
     let trial = Trial::new();

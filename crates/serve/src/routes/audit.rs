@@ -1,4 +1,5 @@
-//! The ledger of the token's space.
+//! The ledger of the token's space; verified and exported for those who oversee the whole server, of
+//! all spaces.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,7 +19,7 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
-use crate::auth::ReadsAudit;
+use crate::auth::{Caller, ReadsAudit};
 use crate::body::Query;
 use crate::failure::{Answer, Failure};
 use crate::places::Place;
@@ -178,50 +179,101 @@ pub(super) async fn query(
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Verification {
     sound: bool,
-    /// How many entries were seen.
+    /// How many entries were seen, in all the spaces that were looked at.
     entries: u64,
-    /// The last of them.
+    /// The last of them; where all spaces were looked at, of the space `local`.
     head: Option<ReceiptRef>,
+    /// What was looked at.
+    spaces: Vec<SpaceLedger>,
     problems: Vec<Problem>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
+struct SpaceLedger {
+    space_id: String,
+    entries: u64,
+    head: Option<ReceiptRef>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
 struct Problem {
+    /// The space whose entries or rows it is about.
+    space_id: Option<String>,
     /// The entry it is about; null when it is about the whole.
     seq: Option<u64>,
     what: String,
 }
 
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Of {
+    /// Only this one. Without it an admin or an auditor of the space `local` gets all spaces, and
+    /// every other token its own.
+    #[param(inline)]
+    space: Option<SpaceId>,
+}
+
+/// The one space that is meant; `None`: all of them.
+fn meant(caller: &Caller, space: Option<SpaceId>) -> Answer<Option<SpaceId>> {
+    let own = caller.space();
+    match space {
+        None if caller.overseer().is_ok() => Ok(None),
+        None => Ok(Some(own.clone())),
+        Some(space) if space == *own => Ok(Some(space)),
+        Some(space) => caller.overseer().map(|()| Some(space)),
+    }
+}
+
 /// Verify the ledger
 ///
-/// Looks at every entry of the space. A space reads its whole ledger at most four times at once.
+/// Looks at every entry, and at every row that the entries vouch for: of all spaces for an admin or
+/// an auditor of the space `local`, of its own for every other token. A space reads its whole ledger
+/// at most four times at once.
 #[utoipa::path(
     get, path = "/v1/audit/verify", operation_id = "verify_audit", tag = "audit",
+    params(Of),
     responses((status = 200, description = "What was found.", body = Verification)),
 )]
 pub(super) async fn verify(
     State(app): State<App>,
     ReadsAudit(caller): ReadsAudit,
+    Query(of): Query<Of>,
 ) -> Answer<Json<Verification>> {
-    let space = caller.space().clone();
-    let reader = app.readers().enter(&space)?;
+    let space = meant(&caller, of.space)?;
+    let reader = app.readers().enter(caller.space())?;
     let verified = app.ask("verify", move |dispatcher| {
         // To its end, whether or not the caller waits for it.
         let _reader = reader;
-        dispatcher.store()?.verify(&space, &Expectations::default())
+        let (store, nothing) = (dispatcher.store()?, Expectations::default());
+        match &space {
+            Some(space) => store.verify(space, &nothing),
+            None => store.verify_all(&nothing),
+        }
     });
-    let verified = verified.await?;
-    let problems = verified.problems.into_iter().map(|problem| Problem {
-        seq: problem.seq,
-        what: problem.what,
-    });
-    let problems: Vec<Problem> = problems.collect();
-    Ok(Json(Verification {
-        sound: problems.is_empty(),
-        entries: verified.entries,
-        head: verified.head,
-        problems,
-    }))
+    Ok(Json(Verification::of(verified.await?)))
+}
+
+impl Verification {
+    fn of(found: glovebox_store::Verification) -> Self {
+        let space = |it: glovebox_store::SpaceLedger| SpaceLedger {
+            space_id: it.space_id,
+            entries: it.entries,
+            head: it.head,
+        };
+        let problem = |it: glovebox_store::Problem| Problem {
+            space_id: it.space_id,
+            seq: it.seq,
+            what: it.what,
+        };
+        Self {
+            sound: found.is_sound(),
+            entries: found.entries,
+            head: found.head,
+            spaces: found.spaces.into_iter().map(space).collect(),
+            problems: found.problems.into_iter().map(problem).collect(),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -231,6 +283,10 @@ pub(super) struct Export {
     /// `jsonl` can be verified without the server; `ocsf` is for other tools.
     #[param(inline)]
     format: Option<Format>,
+    /// Only this one. Without it an admin or an auditor of the space `local` gets all spaces, and
+    /// every other token its own.
+    #[param(inline)]
+    space: Option<SpaceId>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
@@ -243,7 +299,7 @@ enum Format {
 /// Export the ledger
 ///
 /// It ends where the ledger ended when it was asked for; `jsonl` ends with a signed checkpoint of
-/// that, and without one it was cut off. A space reads its whole ledger at most four times at once.
+/// that, and without one it was cut off. It has the digests of the rows that the entries vouch for. A space reads its whole ledger at most four times at once.
 #[utoipa::path(
     get, path = "/v1/audit/export", operation_id = "export_audit", tag = "audit",
     params(Export),
@@ -260,9 +316,13 @@ pub(super) async fn export(
         Some(Format::Ocsf) => ExportFormat::Ocsf,
     };
     let reader = app.readers().enter(caller.space())?;
-    let space = caller.space().clone();
+    let space = meant(&caller, asked.space)?;
     let begun = app.ask("export", move |dispatcher| {
-        dispatcher.store()?.begin_export(&space, format)
+        let store = dispatcher.store()?;
+        match &space {
+            Some(space) => store.begin_export(space, format),
+            None => store.begin_export_of_all(format),
+        }
     });
     let exporting = Exporting {
         export: begun.await?,

@@ -68,6 +68,7 @@ fn main() -> std::process::ExitCode {
         execs::a_page_is_bounded_by_its_bytes,
         execs::whoever_finds_nothing_is_told_where_to_look,
         audit::an_export_can_be_verified_elsewhere,
+        audit::the_admin_verifies_all_spaces_and_a_tenant_its_own,
         sandboxes::what_does_not_name_one_sandbox_is_refused,
         sandboxes::pool_and_backends_are_for_those_who_look_after_the_server,
         once::the_same_key_is_done_once,

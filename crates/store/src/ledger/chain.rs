@@ -8,7 +8,9 @@ use jiff::Timestamp;
 use super::encoding::Hash;
 use super::entry::{Kind, StoredEntry};
 use super::index;
-use super::key::{Claim, LedgerKey};
+use super::key::{Claim, LedgerKey, SignatureBytes};
+use super::operator::is_operator;
+use super::row_proof;
 use crate::failure::{Doing, internal, tampered};
 use crate::hex;
 use crate::sql::{Row, Session, SqlResult, values};
@@ -169,7 +171,10 @@ impl<'t> Chains<'t> {
             exec_id: draft.exec_id.map(String::from).unwrap_or_default(),
             ids: draft.ids,
             tags: draft.tags,
-            body: draft.body,
+            body: match head == NOTHING && is_operator(draft.space.as_str()) {
+                true => row_proof::marked(&draft.body)?,
+                false => draft.body,
+            },
             prev_hash: head.hash.to_vec(),
             hash: Vec::new(),
         };
@@ -190,16 +195,29 @@ impl<'t> Chains<'t> {
             self.keep_checkpoint(&entry.space, head)
                 .doing("write the ledger's checkpoint")?;
         }
-        self.heads.insert(draft.space, head);
+        self.heads.insert(draft.space.clone(), head);
+        self.note_if_due(&draft.space, head)?;
         Ok(Link { seq, hash })
+    }
+
+    /// The place of the entry that is appended next.
+    pub(crate) fn next_seq(&self, space: &SpaceId) -> Result<i64> {
+        Ok(self.head(space)?.seq.cast_signed() + 1)
+    }
+
+    pub(super) fn sign(&self, claim: Claim, space: &str, head: Head) -> SignatureBytes {
+        self.key.sign(claim, space, head.seq, &head.hash)
+    }
+
+    /// The operator's chain has a head before its first entry: without one it was deleted.
+    pub(crate) fn begin(&mut self) {
+        self.heads.entry(SpaceId::local()).or_insert(NOTHING);
     }
 
     /// Signs the heads. Returns them for the next transaction.
     pub(crate) fn finish(self) -> Result<HashMap<SpaceId, Head>> {
         for (space, head) in &self.heads {
-            let signature = self
-                .key
-                .sign(Claim::Head, space.as_str(), head.seq, &head.hash);
+            let signature = self.sign(Claim::Head, space.as_str(), *head);
             self.session
                 .execute(
                     "INSERT INTO ledger_heads (space_id, seq, hash, public_key, signature)
@@ -220,7 +238,7 @@ impl<'t> Chains<'t> {
     }
 
     /// Extending a head that we did not sign would sign what somebody else made of the ledger.
-    fn head(&self, space: &SpaceId) -> Result<Head> {
+    pub(super) fn head(&self, space: &SpaceId) -> Result<Head> {
         if let Some(head) = self.heads.get(space) {
             return Ok(*head);
         }
@@ -263,6 +281,7 @@ impl<'t> Chains<'t> {
                 "the ledger of space `{space}` has entries and no head"
             )));
         }
+        self.ensure_new(space)?;
         Ok(NOTHING)
     }
 
@@ -288,9 +307,7 @@ impl<'t> Chains<'t> {
     }
 
     fn keep_checkpoint(&self, space: &str, head: Head) -> SqlResult<()> {
-        let signature = self
-            .key
-            .sign(Claim::Checkpoint, space, head.seq, &head.hash);
+        let signature = self.sign(Claim::Checkpoint, space, head);
         self.session.execute(
             "INSERT INTO ledger_checkpoints (space_id, seq, hash, signature)
              VALUES (?1, ?2, ?3, ?4)",

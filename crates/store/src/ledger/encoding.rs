@@ -7,11 +7,17 @@ use sha2::{Digest, Sha256};
 pub(crate) type Hash = [u8; 32];
 
 pub(crate) fn encode(fields: &[&str]) -> Vec<u8> {
+    let fields: Vec<&[u8]> = fields.iter().map(|field| field.as_bytes()).collect();
+    encode_bytes(&fields)
+}
+
+/// As [`encode`], of texts that may be anything.
+pub(crate) fn encode_bytes(fields: &[&[u8]]) -> Vec<u8> {
     let length = fields.iter().map(|field| 8 + field.len()).sum();
     let mut bytes = Vec::with_capacity(length);
     for field in fields {
         bytes.extend_from_slice(&(field.len() as u64).to_be_bytes());
-        bytes.extend_from_slice(field.as_bytes());
+        bytes.extend_from_slice(field);
     }
     bytes
 }

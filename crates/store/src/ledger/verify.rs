@@ -1,12 +1,17 @@
 //! Verifying the ledger of one space where it is kept: the chain, its signatures, the rows that it
 //! vouches for, and the index that queries rely on.
 
+use std::collections::BTreeSet;
+
 use glovebox_model::{Result, SpaceId, Stage};
 
 use super::chain::{CHECKPOINT_EVERY, ENTRY_COLUMNS, StoredHead, read_entry};
 use super::entry::StoredEntry;
 use super::index;
 use super::key::{Claim, PublicKey};
+use super::operator::{Notes, is_operator};
+use super::row_check;
+use super::row_proof::Guarded;
 use super::vouch::{VouchedRow, Vouching};
 use super::walk::{Expectations, Verification, Walk};
 use crate::failure::{Doing, at};
@@ -19,40 +24,131 @@ const AT_ONCE: usize = 500;
 const TERMS_AT_ONCE: usize = 250;
 
 impl Store {
-    /// Looks at every entry. An error means that it could not be looked at; what is wrong with the
-    /// ledger is in the result.
+    /// Looks at every entry of a space, and at the rows that they vouch for. An error means that it
+    /// could not be looked at; what is wrong is in the result.
     pub fn verify(&self, space: &SpaceId, expectations: &Expectations) -> Result<Verification> {
         let verify = || {
             let key = self.existing_key()?.map(|key| key.public());
             self.read(|session| {
                 let mut walk = Walk::new(space.as_str(), expectations);
-                let terms = walk_entries(session, space, &mut walk)?;
-                check_terms(session, space, terms, &mut walk)?;
-                check_strangers(session, space, &mut walk)?;
-                check_head(session, space, key.as_ref(), &mut walk)?;
-                check_checkpoints(session, space, key.as_ref(), &mut walk)?;
+                let nothing_more = |_: &StoredEntry, _: &mut Walk<'_>| {};
+                check_space(
+                    session,
+                    space.as_str(),
+                    key.as_ref(),
+                    &mut walk,
+                    nothing_more,
+                )?;
                 Ok(walk.finish())
             })
         };
         verify().map_err(at(Stage::Close))
     }
+
+    /// The same for all spaces, each compared with what the operator's chain says of it. It goes
+    /// from page to page: what it holds in memory does not grow with the entries.
+    pub fn verify_all(&self, expectations: &Expectations) -> Result<Verification> {
+        let verify = || {
+            let key = self.existing_key()?.map(|key| key.public());
+            self.read(|session| check_all(session, key.as_ref(), expectations))
+        };
+        verify().map_err(at(Stage::Close))
+    }
+}
+
+fn check_all(
+    session: &Session,
+    key: Option<&PublicKey>,
+    expectations: &Expectations,
+) -> Result<Verification> {
+    let operator = SpaceId::local();
+    let operator = operator.as_str();
+    let mut notes = Notes::default();
+    let known = expectations.narrowed(operator);
+    let mut walk = Walk::new(operator, &known);
+    check_space(session, operator, key, &mut walk, |entry, walk| {
+        notes.entry(entry, key, walk);
+    })?;
+    notes.check_places(session, &mut walk)?;
+    let mut all = walk.finish();
+    let mut spaces = spaces(session)?;
+    spaces.extend(notes.spaces().cloned());
+    spaces.extend(expectations.spaces().map(str::to_owned));
+    spaces.remove(operator);
+    for space in spaces {
+        let known = expectations.narrowed(&space);
+        let mut walk = Walk::new(&space, &known);
+        notes.expect(&space, &mut walk);
+        check_space(session, &space, key, &mut walk, |_, _| {})?;
+        notes.check(&space, &mut walk);
+        all.add(walk.finish());
+    }
+    Ok(all)
+}
+
+/// Every space that any row belongs to, whatever the operator's chain knows.
+pub(super) fn spaces(session: &Session) -> Result<BTreeSet<String>> {
+    let ledger = [
+        "ledger_entries",
+        "ledger_heads",
+        "ledger_checkpoints",
+        "ledger_terms",
+        "ledger_rows",
+        "sandbox_execs",
+        "secret_values",
+    ];
+    let guarded = Guarded::ALL.into_iter();
+    let guarded = guarded.filter(|table| table.space() == "t.space_id");
+    let tables = ledger.into_iter().chain(guarded.map(Guarded::table));
+    let each: Vec<String> = tables
+        .map(|table| format!("SELECT DISTINCT space_id FROM {table}"))
+        .collect();
+    let spaces: Vec<String> = session
+        .rows(&each.join(" UNION "), &[], |row| row.text(0))
+        .doing("look for spaces")?;
+    Ok(spaces.into_iter().collect())
+}
+
+/// One space. `and` is shown each entry, after the walk has passed it.
+fn check_space<'e>(
+    session: &Session,
+    space: &str,
+    key: Option<&PublicKey>,
+    walk: &mut Walk<'e>,
+    and: impl FnMut(&StoredEntry, &mut Walk<'e>),
+) -> Result<()> {
+    let terms = walk_entries(session, space, walk, and)?;
+    check_terms(session, space, terms, walk)?;
+    for stranger in strangers(session, space)? {
+        let what = stranger.what();
+        walk.problem(Some(stranger.place.unsigned_abs()), what);
+    }
+    row_check::check_rows(session, space, walk)?;
+    check_head(session, space, key, walk)?;
+    check_checkpoints(session, space, key, walk)
 }
 
 /// Returns how many terms the index has to have.
-fn walk_entries(session: &Session, space: &SpaceId, walk: &mut Walk<'_>) -> Result<u64> {
+fn walk_entries<'e>(
+    session: &Session,
+    space: &str,
+    walk: &mut Walk<'e>,
+    mut and: impl FnMut(&StoredEntry, &mut Walk<'e>),
+) -> Result<u64> {
     let sql = format!(
         "SELECT {ENTRY_COLUMNS}, {}
          FROM ledger_entries e
-         LEFT JOIN sandbox_execs x ON x.space_id = e.space_id AND x.exec_id = e.exec_id
+         LEFT JOIN sandbox_execs x ON x.space_id = e.space_id AND x.exec_id = e.exec_id AND {}
          WHERE e.space_id = ?1 AND e.seq > ?2 ORDER BY e.seq LIMIT {AT_ONCE}",
-        VouchedRow::columns(session)
+        VouchedRow::columns(session),
+        VouchedRow::CLOSES
     );
-    let reach = index::reach(session, space.as_str()).doing("read the ledger")?;
+    let reach = index::reach(session, space).doing("read the ledger")?;
     let mut vouching = Vouching::default();
     let (mut after, mut terms) = (i64::MIN, 0);
     loop {
         let rows = session
-            .rows(&sql, values![space.as_str(), after], |row| {
+            .rows(&sql, values![space, after], |row| {
                 Ok((read_entry(row)?, VouchedRow::read(session, row, 10)?))
             })
             .doing("read the ledger")?;
@@ -62,12 +158,25 @@ fn walk_entries(session: &Session, space: &SpaceId, walk: &mut Walk<'_>) -> Resu
         for (entry, row) in rows {
             walk.entry(&entry);
             vouching.entry(&entry, row, walk);
+            and(&entry, walk);
             entries.push(entry);
         }
         terms += check_indexed(session, &entries, reach, walk)?;
+        row_check::check_places(session, space, &entries, walk)?;
     }
-    vouching.finish(walk);
+    vouching.finish(walk, |id| open_row(session, space, id))?;
     Ok(terms)
+}
+
+fn open_row(session: &Session, space: &str, id: &str) -> Result<Option<VouchedRow>> {
+    let sql = format!(
+        "SELECT {} FROM sandbox_execs x WHERE x.space_id = ?1 AND x.exec_id = ?2",
+        VouchedRow::columns(session)
+    );
+    let row = session.row(&sql, values![space, id], |row| {
+        VouchedRow::read(session, row, 0)
+    });
+    Ok(row.doing("read the exec")?.flatten())
 }
 
 /// Whether each entry that the index reaches is found by all of its terms; returns how many there
@@ -119,16 +228,11 @@ fn check_indexed(
     Ok(terms.len() as u64)
 }
 
-fn check_terms(
-    session: &Session,
-    space: &SpaceId,
-    expected: u64,
-    walk: &mut Walk<'_>,
-) -> Result<()> {
+fn check_terms(session: &Session, space: &str, expected: u64, walk: &mut Walk<'_>) -> Result<()> {
     let count: Option<i64> = session
         .row(
             "SELECT count(*) FROM ledger_terms WHERE space_id = ?1",
-            values![space.as_str()],
+            values![space],
             |row| row.get(0),
         )
         .doing("read the ledger's index")?;
@@ -138,80 +242,64 @@ fn check_terms(
     Ok(())
 }
 
-/// A row, and the entries that stand where it says that it was opened and closed.
-struct Placed {
-    exec_id: String,
-    opened: i64,
-    opener: Option<String>,
-    closed: Option<i64>,
-    closer: Option<String>,
+/// A row that no entry opened, or that claims an end which no entry is.
+pub(super) struct Stranger {
+    pub(super) exec_id: String,
+    /// Where it says that it was opened or closed.
+    place: i64,
+    opened: bool,
 }
 
-impl Placed {
-    fn read(row: &Row<'_>) -> SqlResult<Self> {
-        Ok(Self {
-            exec_id: row.get(0)?,
-            opened: row.get(1)?,
-            opener: row.get(2)?,
-            closed: row.get(3)?,
-            closer: row.get(4)?,
-        })
-    }
-}
-
-/// Rows that no entry opened, or that claim an end which no entry is.
-fn check_strangers(session: &Session, space: &SpaceId, walk: &mut Walk<'_>) -> Result<()> {
-    let mut after = i64::MIN;
-    loop {
-        let rows = session
-            .rows(
-                &format!(
-                    "SELECT x.exec_id, x.opened_seq, o.exec_id, x.closed_seq, c.exec_id
-                     FROM sandbox_execs x
-                     LEFT JOIN ledger_entries o ON o.space_id = x.space_id AND o.seq = x.opened_seq
-                     LEFT JOIN ledger_entries c ON c.space_id = x.space_id AND c.seq = x.closed_seq
-                     WHERE x.space_id = ?1 AND x.opened_seq > ?2
-                     ORDER BY x.opened_seq LIMIT {AT_ONCE}"
-                ),
-                values![space.as_str(), after],
-                Placed::read,
-            )
-            .doing("read the execs")?;
-        let Some(last) = rows.last() else {
-            return Ok(());
-        };
-        after = last.opened;
-        for row in rows {
-            let id = row.exec_id;
-            if row.opener.as_ref() != Some(&id) {
-                walk.problem(
-                    Some(row.opened.unsigned_abs()),
-                    format!("exec `{id}` has a row, and no entry opened it"),
-                );
-            }
-            if let Some(closed) = row.closed
-                && row.closer.as_ref() != Some(&id)
-            {
-                walk.problem(
-                    Some(closed.unsigned_abs()),
-                    format!("exec `{id}` is closed, and no entry closed it"),
-                );
-            }
+impl Stranger {
+    fn what(&self) -> String {
+        let id = &self.exec_id;
+        match self.opened {
+            false => format!("exec `{id}` has a row, and no entry opened it"),
+            true => format!("exec `{id}` is closed, and no entry closed it"),
         }
     }
 }
 
+/// So many at most: more say nothing new.
+const STRANGERS_MOST: usize = 1000;
+
+pub(super) fn strangers(session: &Session, space: &str) -> Result<Vec<Stranger>> {
+    let of = |end: &str| {
+        format!(
+            "SELECT x.exec_id, x.{end} FROM sandbox_execs x WHERE x.space_id = ?1
+             AND x.{end} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM ledger_entries e
+                 WHERE e.space_id = x.space_id AND e.seq = x.{end} AND e.exec_id = x.exec_id)
+             LIMIT {STRANGERS_MOST}"
+        )
+    };
+    let mut found = Vec::new();
+    for (end, opened) in [("opened_seq", false), ("closed_seq", true)] {
+        let read = |row: &Row<'_>| {
+            Ok(Stranger {
+                exec_id: row.text(0)?,
+                place: row.get(1)?,
+                opened,
+            })
+        };
+        let rows = session.rows(&of(end), values![space], read);
+        found.extend(rows.doing("read the execs")?);
+    }
+    Ok(found)
+}
+
 fn check_head(
     session: &Session,
-    space: &SpaceId,
+    space: &str,
     key: Option<&PublicKey>,
     walk: &mut Walk<'_>,
 ) -> Result<()> {
-    let stored = StoredHead::read(session, space.as_str()).doing("read the ledger's head")?;
+    let stored = StoredHead::read(session, space).doing("read the ledger's head")?;
     let (last_seq, last_hash) = walk.last();
     let Some(stored) = stored else {
         if last_seq != 0 {
             walk.problem_here("the ledger has entries and no signed head");
+        } else if is_operator(space) {
+            walk.problem(None, "the operator's ledger is gone: it has no signed head");
         }
         return Ok(());
     };
@@ -234,7 +322,7 @@ fn check_head(
         );
         return Ok(());
     };
-    if stored.signed_by(key, space.as_str()).is_none() {
+    if stored.signed_by(key, space).is_none() {
         walk.problem(seq, "the head is not signed by `ledger.key`");
     }
     Ok(())
@@ -261,7 +349,7 @@ impl StoredCheckpoint {
 
 fn check_checkpoints(
     session: &Session,
-    space: &SpaceId,
+    space: &str,
     key: Option<&PublicKey>,
     walk: &mut Walk<'_>,
 ) -> Result<()> {
@@ -270,7 +358,7 @@ fn check_checkpoints(
             "SELECT c.seq, c.hash, c.signature, e.hash FROM ledger_checkpoints c
              LEFT JOIN ledger_entries e ON e.space_id = c.space_id AND e.seq = c.seq
              WHERE c.space_id = ?1 ORDER BY c.seq",
-            values![space.as_str()],
+            values![space],
             StoredCheckpoint::read,
         )
         .doing("read the ledger's checkpoints")?;
@@ -298,7 +386,7 @@ fn check_checkpoints(
         let parts = (hash.as_slice().try_into(), signature.as_slice().try_into());
         let signed = match (key, parts) {
             (Some(key), (Ok(hash), Ok(signature))) => {
-                Claim::Checkpoint.holds(space.as_str(), seq, &hash, key, &signature)
+                Claim::Checkpoint.holds(space, seq, &hash, key, &signature)
             }
             _ => false,
         };

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use glovebox_model::{Code, Error, ReceiptRef, Result, Stage};
+use glovebox_model::{Code, Error, ReceiptRef, Result, SpaceId, Stage};
 use serde::{Deserialize, Serialize};
 
 use super::entry::StoredEntry;
 use super::key::Checkpoint;
+use super::operator::is_operator;
 use crate::hex;
 
 /// A ledger that is all wrong is described by its first problems.
@@ -17,47 +18,93 @@ const PROBLEMS_MOST: usize = 1000;
 /// somebody who has its key.
 #[derive(Debug, Clone, Default)]
 pub struct Expectations {
+    /// Of the space that is verified; where all are, of the operator's.
     pub receipts: Vec<ReceiptRef>,
+    /// Of spaces that are named.
+    pub of_spaces: Vec<(SpaceId, ReceiptRef)>,
     pub checkpoint: Option<Checkpoint>,
     /// Hexadecimal.
     pub public_key: Option<String>,
 }
 
-/// Reads a receipt as people write it: `SEQ:HASH`.
-pub fn parse_receipt(text: &str) -> Result<ReceiptRef> {
-    let parsed = text.split_once(':').and_then(|(seq, hash)| {
+impl Expectations {
+    /// What of it is about this space, where all spaces are verified.
+    pub(super) fn narrowed(&self, space: &str) -> Self {
+        let named = self.of_spaces.iter().filter(|(of, _)| of.as_str() == space);
+        let receipts = named.map(|(_, receipt)| receipt.clone());
+        let own = match is_operator(space) {
+            true => self.receipts.as_slice(),
+            false => &[],
+        };
+        Self {
+            receipts: own.iter().cloned().chain(receipts).collect(),
+            of_spaces: Vec::new(),
+            checkpoint: self.checkpoint.clone().filter(|it| it.space_id == space),
+            public_key: self.public_key.clone(),
+        }
+    }
+
+    /// The spaces that something is known of.
+    pub(super) fn spaces(&self) -> impl Iterator<Item = &str> {
+        let named = self.of_spaces.iter().map(|(space, _)| space.as_str());
+        named.chain(self.checkpoint.iter().map(|it| it.space_id.as_str()))
+    }
+}
+
+/// Reads a receipt as people write it: `SEQ:HASH`, or `SPACE:SEQ:HASH` of a space that is named.
+pub fn parse_receipt(text: &str) -> Result<(Option<SpaceId>, ReceiptRef)> {
+    let parse = || {
+        let (place, hash) = text.rsplit_once(':')?;
+        let (space, seq) = match place.rsplit_once(':') {
+            Some((space, seq)) => (Some(space.parse().ok()?), seq),
+            None => (None, place),
+        };
         let seq: u64 = seq.parse().ok().filter(|seq| *seq > 0)?;
         hex::decode::<32>(hash)?;
-        Some(ReceiptRef {
-            seq,
-            hash: hash.to_owned(),
-        })
-    });
-    parsed.ok_or_else(|| {
+        let hash = hash.to_owned();
+        Some((space, ReceiptRef { seq, hash }))
+    };
+    parse().ok_or_else(|| {
         let shown: String = text.chars().take(100).flat_map(char::escape_debug).collect();
         Error::new(
             Code::InvalidArgument,
             Stage::Parse,
             format!("`{shown}` is not a receipt"),
         )
-        .hint("a receipt is `SEQ:HASH`, with the 64 hexadecimal digits of the exec record's `receipt`")
+        .hint("a receipt is `SEQ:HASH`, with the 64 hexadecimal digits of the exec record's `receipt`; one of another space is `SPACE:SEQ:HASH`")
     })
 }
 
 /// Something that is not as it was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
+    /// The space whose ledger or rows it is about.
+    #[serde(default)]
+    pub space_id: Option<String>,
     /// The entry it is about; `None` when it is about the ledger as a whole.
     pub seq: Option<u64>,
     pub what: String,
 }
 
+/// A space that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verification {
+pub struct SpaceLedger {
+    pub space_id: String,
     /// How many entries were seen.
     pub entries: u64,
     /// The last of them.
     pub head: Option<ReceiptRef>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verification {
+    /// How many entries were seen, in all spaces.
+    pub entries: u64,
+    /// The last of them; where all spaces are verified, of the operator's.
+    pub head: Option<ReceiptRef>,
+    /// Each space that was looked at.
+    #[serde(default)]
+    pub spaces: Vec<SpaceLedger>,
     pub problems: Vec<Problem>,
 }
 
@@ -65,10 +112,37 @@ impl Verification {
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
     }
+
+    /// One of the whole, of no space.
+    pub(super) fn problem(&mut self, what: String) {
+        self.problems.push(Problem {
+            space_id: None,
+            seq: None,
+            what,
+        });
+    }
+
+    /// What was found in a further space.
+    pub(super) fn add(&mut self, other: Self) {
+        self.entries += other.entries;
+        let space = other.spaces.first().map(|space| space.space_id.clone());
+        self.spaces.extend(other.spaces);
+        let room = PROBLEMS_MOST.saturating_sub(self.problems.len());
+        let unlisted = other.problems.len().saturating_sub(room);
+        self.problems.extend(other.problems.into_iter().take(room));
+        if unlisted > 0 {
+            self.problems.push(Problem {
+                space_id: space,
+                seq: None,
+                what: format!("and {unlisted} more problems"),
+            });
+        }
+    }
 }
 
 #[derive(Debug)]
 pub(crate) struct Walk<'e> {
+    space: String,
     expectations: &'e Expectations,
     /// By place: the hash that must be there, and who says so.
     awaited: BTreeMap<u64, Vec<(&'e str, &'static str)>>,
@@ -82,6 +156,7 @@ pub(crate) struct Walk<'e> {
 impl<'e> Walk<'e> {
     pub(crate) fn new(space: &str, expectations: &'e Expectations) -> Self {
         let mut walk = Self {
+            space: space.to_owned(),
             expectations,
             awaited: BTreeMap::new(),
             entries: 0,
@@ -91,8 +166,13 @@ impl<'e> Walk<'e> {
             unlisted: 0,
         };
         for receipt in &expectations.receipts {
-            let awaited = walk.awaited.entry(receipt.seq).or_default();
-            awaited.push((&receipt.hash, "a receipt"));
+            walk.await_entry(receipt.seq, &receipt.hash, "a receipt");
+        }
+        for (of, receipt) in &expectations.of_spaces {
+            match of.as_str() == space {
+                true => walk.await_entry(receipt.seq, &receipt.hash, "a receipt"),
+                false => walk.problem(None, format!("a receipt is of space `{of}`")),
+            }
         }
         if let Some(checkpoint) = &expectations.checkpoint {
             walk.expect_checkpoint(space, checkpoint);
@@ -110,17 +190,30 @@ impl<'e> Walk<'e> {
             let of = &checkpoint.space_id;
             self.problem(None, format!("the outside checkpoint is of space `{of}`"));
         } else if checkpoint.seq > 0 {
-            let awaited = self.awaited.entry(checkpoint.seq).or_default();
-            awaited.push((&checkpoint.hash, "the outside checkpoint"));
+            self.await_entry(checkpoint.seq, &checkpoint.hash, "the outside checkpoint");
         }
+    }
+
+    /// That this entry must be there, and who says so.
+    pub(crate) fn await_entry(&mut self, seq: u64, hash: &'e str, who: &'static str) {
+        self.awaited.entry(seq).or_default().push((hash, who));
     }
 
     pub(crate) fn problem(&mut self, seq: Option<u64>, what: impl Into<String>) {
         if self.problems.len() < PROBLEMS_MOST {
-            let what = what.into();
-            self.problems.push(Problem { seq, what });
+            let problem = self.described(seq, what.into());
+            self.problems.push(problem);
         } else {
             self.unlisted += 1;
+        }
+    }
+
+    fn described(&self, seq: Option<u64>, what: String) -> Problem {
+        let space_id = Some(self.space.clone());
+        Problem {
+            space_id,
+            seq,
+            what,
         }
     }
 
@@ -194,7 +287,7 @@ impl<'e> Walk<'e> {
         }
         if self.unlisted > 0 {
             let what = format!("and {} more problems", self.unlisted);
-            self.problems.push(Problem { seq: None, what });
+            self.problems.push(self.described(None, what));
         }
         let head = (self.entries > 0).then(|| ReceiptRef {
             seq: self.last_seq.unsigned_abs(),
@@ -202,7 +295,12 @@ impl<'e> Walk<'e> {
         });
         Verification {
             entries: self.entries,
-            head,
+            head: head.clone(),
+            spaces: vec![SpaceLedger {
+                space_id: self.space,
+                entries: self.entries,
+                head,
+            }],
             problems: self.problems,
         }
     }
@@ -215,8 +313,11 @@ mod tests {
     #[test]
     fn receipts_are_read_as_they_are_printed() {
         let hash = "ab".repeat(32);
-        let receipt = parse_receipt(&format!("12:{hash}")).unwrap();
-        assert_eq!((receipt.seq, receipt.hash), (12, hash.clone()));
+        for (text, of) in [("12", None), ("other:12", Some("other"))] {
+            let (space, receipt) = parse_receipt(&format!("{text}:{hash}")).unwrap();
+            assert_eq!((receipt.seq, &receipt.hash), (12, &hash));
+            assert_eq!(space.as_ref().map(SpaceId::as_str), of);
+        }
         for text in [
             "",
             "12",
@@ -224,6 +325,8 @@ mod tests {
             "12:ab",
             &format!("0:{hash}"),
             &format!("-1:{hash}"),
+            &format!(":1:{hash}"),
+            &format!("a/b:1:{hash}"),
         ] {
             assert_eq!(
                 parse_receipt(text).unwrap_err().code,

@@ -1,8 +1,9 @@
 //! One row of a result.
 
-use rusqlite::types::FromSql;
+use rusqlite::types::{FromSql, ValueRef};
 
 use super::session::{SqlError, SqlResult};
+use crate::hex;
 
 pub(crate) enum Row<'r> {
     Sqlite(&'r rusqlite::Row<'r>),
@@ -36,5 +37,23 @@ impl Row<'_> {
         let bytes = self.raw(index)?;
         Ok(String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    }
+
+    /// Whatever is there, as a text: numbers in decimal, bytes in hexadecimal. On PostgreSQL the
+    /// statement selects a text.
+    pub(crate) fn cell(&self, index: usize) -> SqlResult<Option<Vec<u8>>> {
+        match self {
+            Self::Sqlite(row) => Ok(match row.get_ref(index)? {
+                ValueRef::Null => None,
+                ValueRef::Integer(number) => Some(number.to_string().into_bytes()),
+                ValueRef::Real(number) => Some(number.to_string().into_bytes()),
+                ValueRef::Text(text) => Some(text.to_vec()),
+                ValueRef::Blob(bytes) => Some(hex::encode(bytes).into_bytes()),
+            }),
+            Self::Postgres(row) => {
+                let text: Option<String> = row.try_get(index)?;
+                Ok(text.map(String::into_bytes))
+            }
+        }
     }
 }

@@ -12,6 +12,7 @@ mod memory;
 mod migration;
 mod outbox;
 mod processes;
+mod proof;
 mod reading;
 mod sandboxes;
 mod secrets;

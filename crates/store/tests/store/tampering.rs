@@ -437,7 +437,7 @@ fn only_a_receipt_or_an_outside_checkpoint_proves_a_rewrite_with_the_key(it: Fix
     // The owner of the key writes another history of the same length.
     let dir = tempfile::tempdir().unwrap();
     let state = StateDir::open(dir.path().join("rewritten")).unwrap();
-    std::fs::copy(ledger.it.state.ledger_key(), state.ledger_key()).unwrap();
+    let state = state.with_keys(ledger.it.state.path()).unwrap();
     let store = Store::open(&state).unwrap();
     for _ in 0..6 {
         run_one(&store);
@@ -446,7 +446,7 @@ fn only_a_receipt_or_an_outside_checkpoint_proves_a_rewrite_with_the_key(it: Fix
         let expectations = Expectations {
             receipts,
             checkpoint,
-            public_key: None,
+            ..Expectations::default()
         };
         store.verify(&SpaceId::local(), &expectations).unwrap()
     };
@@ -499,6 +499,7 @@ fn an_export_verifies_without_the_database(it: Fixture) {
         receipts: ledger.receipts.clone(),
         checkpoint: Some(last_line_checkpoint(&bytes)),
         public_key: Some(last_line_checkpoint(&bytes).public_key),
+        ..Expectations::default()
     };
     drop(ledger);
     let verification = verify_export(Cursor::new(&bytes), &expectations).unwrap();
@@ -556,30 +557,49 @@ fn a_changed_export_is_found(it: Fixture) {
     let ledger = ledger(it);
     let text = String::from_utf8(export(&ledger.it.store)).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    let without = |range: std::ops::Range<usize>| -> String {
+    // The lines of entries, by their numbers.
+    let entry = |seq: usize| {
+        let of = |line: &&str| line.starts_with("{\"type\":\"entry\"");
+        let mut entries = lines.iter().enumerate().filter(|(_, line)| of(line));
+        entries.nth(seq - 1).unwrap().0
+    };
+    let without = |dropped: &[usize]| -> String {
         let kept: Vec<&str> = lines
             .iter()
             .enumerate()
-            .filter(|(index, _)| !range.contains(index))
+            .filter(|(index, _)| !dropped.contains(index))
             .map(|(_, line)| *line)
             .collect();
         kept.join("\n")
     };
+    let end = lines.len() - 1;
+    let tail: Vec<usize> = (entry(10)..end).collect();
     let swapped = {
         let mut lines = lines.clone();
-        lines.swap(3, 4);
+        lines.swap(entry(3), entry(4));
         lines.join("\n")
     };
+    let fourth = lines[entry(4)];
     let edited = |from: &str, to: &str| {
-        assert!(lines[4].contains(from), "{}", lines[4]);
-        text.replacen(lines[4], &lines[4].replacen(from, to, 1), 1)
+        assert!(fourth.contains(from), "{fourth}");
+        text.replacen(fourth, &fourth.replacen(from, to, 1), 1)
     };
+    let row = lines[entry(4) - 1];
+    assert!(row.starts_with("{\"type\":\"exec\""), "{row}");
     let cases = [
-        ("an entry is gone", without(4..5)),
-        ("the first is gone", without(1..2)),
-        ("the tail is gone", without(10..13)),
-        ("the tail and the checkpoint are gone", without(10..14)),
-        ("only the checkpoint is gone", without(13..14)),
+        ("an entry is gone", without(&[entry(4)])),
+        ("the first is gone", without(&[entry(1)])),
+        ("the tail is gone", without(&tail)),
+        (
+            "the tail and the checkpoint are gone",
+            without(&[tail.clone(), vec![end]].concat()),
+        ),
+        ("only the checkpoint is gone", without(&[end])),
+        ("the row of an exec is gone", without(&[entry(4) - 1])),
+        (
+            "the row of an exec was edited",
+            text.replacen(row, &row.replacen("\"owner\":\"", "\"owner\":\"x", 1), 1),
+        ),
         ("two are swapped", swapped),
         ("kind", edited("\"outcome\"", "\"refused\"")),
         ("body", edited("\"exit_code\":0", "\"exit_code\":1")),
@@ -590,8 +610,8 @@ fn a_changed_export_is_found(it: Fixture) {
             "an unknown field",
             edited("{\"", "{\"note\":\"all is well\",\""),
         ),
-        ("a line after the end", format!("{text}{}", lines[4])),
-        ("not JSON", text.replacen(lines[4], "}{", 1)),
+        ("a line after the end", format!("{text}{fourth}")),
+        ("not JSON", text.replacen(fourth, "}{", 1)),
     ];
     for (what, changed) in cases {
         let verification = verify_export(Cursor::new(&changed), &Expectations::default()).unwrap();
@@ -599,10 +619,14 @@ fn a_changed_export_is_found(it: Fixture) {
     }
     for (what, changed) in [
         ("empty", String::new()),
-        ("no header", without(0..1)),
+        ("no header", without(&[0])),
         (
             "another version",
-            text.replacen("\"version\":1", "\"version\":2", 1),
+            text.replacen("\"version\":2", "\"version\":3", 1),
+        ),
+        (
+            "an older version",
+            text.replacen("\"version\":2", "\"version\":1", 1),
         ),
     ] {
         let error = verify_export(Cursor::new(&changed), &Expectations::default()).unwrap_err();

@@ -16,13 +16,14 @@ use crate::render;
 pub(crate) fn run(global: &Global, args: ExportArgs) -> Result<Exit> {
     let records = Context::new(global).some_records()?;
     let format = args.format.into();
+    let space = args.space.as_ref();
     match args.output.filter(|path| path != Path::new("-")) {
         None => {
             let mut out = Piped {
                 out: BufWriter::new(io::stdout().lock()),
                 gone: false,
             };
-            match records.export(format, &mut out) {
+            match records.export(space, format, &mut out) {
                 Err(_) if out.gone => {}
                 exported => {
                     exported?;
@@ -31,7 +32,7 @@ pub(crate) fn run(global: &Global, args: ExportArgs) -> Result<Exit> {
         }
         Some(path) => {
             let mut target = Target::open(&path)?;
-            let entries = records.export(format, target.writer())?;
+            let entries = records.export(space, format, target.writer())?;
             target.finish(&path)?;
             if !global.quiet && !global.json {
                 let entries = count(entries, "entry", "entries");

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use glovebox_model::{Code, Error, Result, Stage};
+use glovebox_model::{Code, Error, Result, SpaceId, Stage};
 use glovebox_store::{
     Checkpoint, Expectations, Problem, Verification, parse_receipt, verify_export,
 };
@@ -33,7 +33,7 @@ pub(crate) fn run(global: &Global, args: VerifyArgs) -> Result<Exit> {
     let expectations = expectations(&args)?;
     let verification = match &args.export {
         Some(file) => verify_export(reader(file)?, &expectations)?,
-        None => verify_here(global, &expectations)?,
+        None => verify_here(global, args.space.as_ref(), &expectations)?,
     };
     let sound = verification.is_sound();
     if global.json {
@@ -48,21 +48,28 @@ pub(crate) fn run(global: &Global, args: VerifyArgs) -> Result<Exit> {
 }
 
 fn expectations(args: &VerifyArgs) -> Result<Expectations> {
-    Ok(Expectations {
-        receipts: args
-            .receipt
-            .iter()
-            .map(|text| parse_receipt(text))
-            .collect::<Result<_>>()?,
+    let mut known = Expectations {
         checkpoint: args.checkpoint.as_deref().map(checkpoint).transpose()?,
         public_key: args.public_key.clone(),
-    })
+        ..Expectations::default()
+    };
+    for text in &args.receipt {
+        match parse_receipt(text)? {
+            (None, receipt) => known.receipts.push(receipt),
+            (Some(space), receipt) => known.of_spaces.push((space, receipt)),
+        }
+    }
+    Ok(known)
 }
 
-fn verify_here(global: &Global, expectations: &Expectations) -> Result<Verification> {
+fn verify_here(
+    global: &Global,
+    space: Option<&SpaceId>,
+    expectations: &Expectations,
+) -> Result<Verification> {
     let context = Context::new(global);
     if let Some(records) = context.records()? {
-        return records.verify(expectations);
+        return records.verify(space, expectations);
     }
     Ok(missing(&context.state_path()?, expectations))
 }
@@ -71,13 +78,17 @@ fn verify_here(global: &Global, expectations: &Expectations) -> Result<Verificat
 fn missing(state: &Path, expectations: &Expectations) -> Verification {
     let mut problems = Vec::new();
     let mut problem = |seq, what: &str| {
-        let what = what.to_owned();
-        problems.push(Problem { seq, what });
+        problems.push(Problem {
+            space_id: None,
+            seq,
+            what: what.to_owned(),
+        });
     };
     if state.join("ledger.key").exists() {
         problem(None, "the ledger's key is there and its database is gone");
     }
-    for receipt in &expectations.receipts {
+    let named = expectations.of_spaces.iter().map(|(_, receipt)| receipt);
+    for receipt in expectations.receipts.iter().chain(named) {
         problem(
             Some(receipt.seq),
             "a receipt names this entry, and there is no ledger",
@@ -93,12 +104,23 @@ fn missing(state: &Path, expectations: &Expectations) -> Verification {
     Verification {
         entries: 0,
         head: None,
+        spaces: Vec::new(),
         problems,
     }
 }
 
 fn text(verification: &Verification, paint: Paint) -> String {
-    let entries = count(verification.entries, "entry", "entries");
+    let mut entries = count(verification.entries, "entry", "entries");
+    match verification.spaces.as_slice() {
+        [one] if one.space_id != SpaceId::local().as_str() => {
+            let _ = write!(entries, " of the space `{}`", one_line(&one.space_id));
+        }
+        [] | [_] => {}
+        several => {
+            let spaces = count(several.len() as u64, "space", "spaces");
+            let _ = write!(entries, " in {spaces}");
+        }
+    }
     let problems = &verification.problems;
     if problems.is_empty() {
         let good = paint.apply(Tone::Good, "sound");
@@ -113,8 +135,18 @@ fn text(verification: &Verification, paint: Paint) -> String {
     let bad = paint.apply(Tone::Error, "tampered");
     let found = count(problems.len() as u64, "problem", "problems");
     let mut text = format!("{bad}: {found} in a ledger of {entries}\n");
-    for Problem { seq, what } in problems.iter().take(SHOWN_MOST) {
-        let place = seq.map_or("the ledger".to_owned(), |seq| format!("entry {seq}"));
+    for Problem {
+        space_id,
+        seq,
+        what,
+    } in problems.iter().take(SHOWN_MOST)
+    {
+        let mut place = seq.map_or("the ledger".to_owned(), |seq| format!("entry {seq}"));
+        if let Some(space) = space_id
+            && space != SpaceId::local().as_str()
+        {
+            let _ = write!(place, " of `{}`", one_line(space));
+        }
         let _ = writeln!(text, "  {place}: {}", one_line(what));
     }
     if problems.len() > SHOWN_MOST {
@@ -175,6 +207,7 @@ fn checkpoint(file: &Path) -> Result<Checkpoint> {
 mod tests {
     use super::*;
     use glovebox_model::ReceiptRef;
+    use glovebox_store::SpaceLedger;
 
     fn receipt(seq: u64) -> ReceiptRef {
         ReceiptRef {
@@ -183,44 +216,56 @@ mod tests {
         }
     }
 
+    fn verified(entries: u64, spaces: &[&str]) -> Verification {
+        let head = (entries > 0).then(|| receipt(entries));
+        let space = |space: &&str| SpaceLedger {
+            space_id: (*space).to_owned(),
+            entries,
+            head: head.clone(),
+        };
+        Verification {
+            entries,
+            spaces: spaces.iter().map(space).collect(),
+            head: head.clone(),
+            problems: Vec::new(),
+        }
+    }
+
     #[test]
     fn a_sound_ledger_is_one_line_with_its_receipt() {
-        let mut verification = Verification {
-            entries: 1,
-            head: Some(receipt(1)),
-            problems: Vec::new(),
-        };
         let hash = "cd".repeat(32);
-        let expected = format!("sound: 1 entry, the last is 1:{hash}\n");
-        assert_eq!(text(&verification, Paint::Plain), expected);
-        verification.entries = 0;
-        verification.head = None;
-        assert_eq!(
-            text(&verification, Paint::Plain),
-            "sound: the ledger is empty\n"
-        );
+        for (entries, spaces, said) in [
+            (1, &["local"][..], "1 entry, the last is 1:HASH"),
+            (0, &["local"], "the ledger is empty"),
+            (2, &["a"], "2 entries of the space `a`, the last is 2:HASH"),
+            (
+                2,
+                &["local", "a"],
+                "2 entries in 2 spaces, the last is 2:HASH",
+            ),
+        ] {
+            let expected = format!("sound: {}\n", said.replace("HASH", &hash));
+            assert_eq!(text(&verified(entries, spaces), Paint::Plain), expected);
+        }
     }
 
     #[test]
     fn each_problem_says_where_and_many_are_counted() {
-        let mut verification = Verification {
-            entries: 3,
-            head: Some(receipt(3)),
-            problems: vec![
-                Problem {
-                    seq: Some(2),
-                    what: "entry was edited\x1b[2J".to_owned(),
-                },
-                Problem {
-                    seq: None,
-                    what: "cut".to_owned(),
-                },
-            ],
+        let problem = |space: &str, seq, what: &str| Problem {
+            space_id: Some(space.to_owned()),
+            seq,
+            what: what.to_owned(),
         };
+        let mut verification = verified(3, &["local"]);
+        verification.problems = vec![
+            problem("local", Some(2), "entry was edited\x1b[2J"),
+            problem("local", None, "cut"),
+            problem("a", Some(1), "cut"),
+        ];
         assert_eq!(
             text(&verification, Paint::Plain),
-            "tampered: 2 problems in a ledger of 3 entries\n  \
-             entry 2: entry was edited\\u{1b}[2J\n  the ledger: cut\n"
+            "tampered: 3 problems in a ledger of 3 entries\n  \
+             entry 2: entry was edited\\u{1b}[2J\n  the ledger: cut\n  entry 1 of `a`: cut\n"
         );
         verification.problems = vec![verification.problems[1].clone(); 25];
         let shown = text(&verification, Paint::Plain);

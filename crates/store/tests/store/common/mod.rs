@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 pub(crate) mod approval;
+pub(crate) mod older;
 #[allow(clippy::print_stderr, reason = "what is skipped is said")]
 pub(crate) mod postgres;
 
@@ -176,9 +177,7 @@ impl Fixture {
     }
 
     pub(crate) fn verify(&self) -> Verification {
-        self.store
-            .verify(&SpaceId::local(), &Expectations::default())
-            .unwrap()
+        self.store.verify_all(&Expectations::default()).unwrap()
     }
 
     pub(crate) fn assert_sound(&self) {

@@ -1,0 +1,351 @@
+//! Rows that authorise something, and what the ledger says of them. Each change of such a row comes
+//! with an entry that has the digest of the whole row as it is then, or says that it was removed.
+//! `ledger_rows` says which entry was the last, so that a row is compared without a search.
+
+use std::collections::BTreeMap;
+
+use glovebox_model::{Result, SpaceId};
+use serde_json::{Value as Json, json};
+
+use super::chain::{Chains, Draft, Link};
+use super::encoding::{Hash, canonical, encode_bytes, sha256};
+use crate::failure::{Doing, internal};
+use crate::hex;
+use crate::sql::{Row, Session, SqlResult, values};
+
+const DOMAIN: &str = "glovebox-ledger-row-v1";
+/// The body's key for the digests of rows.
+const ROWS: &str = "rows";
+/// Found in the text of every body that has digests of rows.
+const MARK: &str = "\"rows\":{";
+
+/// A table whose rows authorise something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Guarded {
+    Approvals,
+    Grants,
+    Sandboxes,
+    SecretGrants,
+    Secrets,
+    SecretsKey,
+    Settings,
+    Tokens,
+}
+
+/// The fields of a sandbox's record that stay as long as it is the same sandbox. The others say how
+/// it stands now, and change with each exec.
+const IDENTITY: [&str; 7] = [
+    "/sandbox_id",
+    "/space_id",
+    "/name",
+    "/project_id",
+    "/lifetime",
+    "/scope",
+    "/created_at",
+];
+
+impl Guarded {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Approvals,
+        Self::Grants,
+        Self::Sandboxes,
+        Self::SecretGrants,
+        Self::Secrets,
+        Self::SecretsKey,
+        Self::Settings,
+        Self::Tokens,
+    ];
+
+    pub(crate) const fn table(self) -> &'static str {
+        match self {
+            Self::Approvals => "approvals",
+            Self::Grants => "grants",
+            Self::Sandboxes => "sandboxes",
+            Self::SecretGrants => "secret_grants",
+            Self::Secrets => "secrets",
+            Self::SecretsKey => "secrets_key",
+            Self::Settings => "settings",
+            Self::Tokens => "tokens",
+        }
+    }
+
+    /// Of `t`. A table of one row is the operator's.
+    pub(crate) const fn space(self) -> &'static str {
+        match self {
+            Self::SecretsKey | Self::Settings => "CAST('local' AS TEXT)",
+            _ => "t.space_id",
+        }
+    }
+
+    /// Of `t`, as a text.
+    pub(crate) const fn key(self) -> &'static str {
+        match self {
+            Self::Approvals => "t.approval_id",
+            Self::Grants | Self::SecretGrants => "t.grant_id",
+            Self::Sandboxes => "t.sandbox_id",
+            Self::Secrets => "t.name",
+            Self::SecretsKey | Self::Settings => "CAST(t.one AS TEXT)",
+            Self::Tokens => "t.token_id",
+        }
+    }
+
+    const fn columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Approvals => &[
+                "approval_id",
+                "space_id",
+                "exec_id",
+                "conversation_id",
+                "opened_seq",
+                "created_at",
+                "open_until",
+                "state",
+                "record",
+            ],
+            Self::Grants => &[
+                "grant_id",
+                "space_id",
+                "conversation_id",
+                "kind",
+                "created_at",
+                "expires_at",
+                "revoked_at",
+                "used",
+                "last_used_at",
+                "record",
+            ],
+            Self::Sandboxes => &[
+                "sandbox_id",
+                "space_id",
+                "opened_seq",
+                "name",
+                "project_id",
+                "lifetime",
+                "scope",
+                "created_at",
+                "record",
+            ],
+            Self::SecretGrants => &[
+                "grant_id",
+                "space_id",
+                "secret",
+                "conversation_id",
+                "agent_id",
+                "created_at",
+                "expires_at",
+                "revoked_at",
+                "record",
+            ],
+            Self::Secrets => &["space_id", "name", "version", "last_used_at", "record"],
+            Self::SecretsKey => &["one", "key_id"],
+            Self::Settings => &["one", "version", "settings"],
+            Self::Tokens => &[
+                "token_id",
+                "space_id",
+                "name",
+                "hash",
+                "created_at",
+                "expires_at",
+                "revoked_at",
+                "token",
+            ],
+        }
+    }
+
+    /// To be selected of `t` and read by [`Cells::read`].
+    pub(crate) fn selected(self, session: &Session) -> String {
+        let columns = self.columns().iter().map(|name| match *name {
+            "hash" if session.is_shared() => "encode(t.hash, 'hex')".to_owned(),
+            _ if session.is_shared() => format!("CAST(t.{name} AS TEXT)"),
+            _ => format!("t.{name}"),
+        });
+        columns.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The columns of a row as texts.
+pub(crate) struct Cells(Vec<Option<Vec<u8>>>);
+
+impl Cells {
+    /// `None`: there is no such row.
+    pub(crate) fn read(table: Guarded, row: &Row<'_>, first: usize) -> SqlResult<Option<Self>> {
+        let cells = (first..first + table.columns().len()).map(|index| row.cell(index));
+        let cells: Vec<_> = cells.collect::<SqlResult<_>>()?;
+        // A key is never null.
+        Ok(cells[0].is_some().then_some(Self(cells)))
+    }
+
+    /// Of the whole row; of a secret with all its sealed values.
+    pub(crate) fn digest(
+        mut self,
+        session: &Session,
+        table: Guarded,
+        space: &str,
+        key: &str,
+    ) -> Result<Hash> {
+        if table == Guarded::Sandboxes
+            && let Some(record) = self.0.last_mut()
+        {
+            *record = record.as_deref().map(identity);
+        }
+        let mut parts: Vec<Vec<u8>> = vec![
+            DOMAIN.into(),
+            table.table().into(),
+            space.into(),
+            key.into(),
+        ];
+        for (name, cell) in table.columns().iter().zip(self.0) {
+            parts.push(name.as_bytes().to_vec());
+            push(&mut parts, cell);
+        }
+        if table == Guarded::Secrets {
+            for cell in sealed(session, space, key)?.into_iter().flatten() {
+                push(&mut parts, cell);
+            }
+        }
+        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        Ok(sha256(&encode_bytes(&parts)))
+    }
+}
+
+/// Nothing is not an empty text.
+fn push(parts: &mut Vec<Vec<u8>>, cell: Option<Vec<u8>>) {
+    parts.push(match cell {
+        Some(text) => [b"=", text.as_slice()].concat(),
+        None => Vec::new(),
+    });
+}
+
+/// A record that cannot be read is digested as it is.
+fn identity(record: &[u8]) -> Vec<u8> {
+    let Ok(json) = serde_json::from_slice::<Json>(record) else {
+        return record.to_vec();
+    };
+    let fields: Vec<_> = IDENTITY.map(|field| json.pointer(field)).into();
+    canonical(&json!(fields)).into_bytes()
+}
+
+fn sealed(session: &Session, space: &str, name: &str) -> Result<Vec<[Option<Vec<u8>>; 3]>> {
+    let columns = match session.is_shared() {
+        true => "CAST(version AS TEXT), key_id, encode(sealed, 'hex')",
+        false => "version, key_id, sealed",
+    };
+    let sql = format!(
+        "SELECT {columns} FROM secret_values WHERE space_id = ?1 AND name = ?2
+         ORDER BY secret_values.version"
+    );
+    session
+        .rows(&sql, values![space, name], |row| {
+            Ok([row.cell(0)?, row.cell(1)?, row.cell(2)?])
+        })
+        .doing("read the secrets")
+}
+
+fn present(session: &Session, table: Guarded, space: &str, key: &str) -> Result<Option<Hash>> {
+    let sql = format!(
+        "SELECT {} FROM {} t WHERE {} = CAST(?1 AS TEXT) AND {} = CAST(?2 AS TEXT)",
+        table.selected(session),
+        table.table(),
+        table.space(),
+        table.key()
+    );
+    let cells = session
+        .row(&sql, values![space, key], |row| Cells::read(table, row, 0))
+        .doing("read what an entry is about")?;
+    cells
+        .flatten()
+        .map(|cells| cells.digest(session, table, space, key))
+        .transpose()
+}
+
+/// A row, as entries and exports name it.
+pub(crate) fn name(table: Guarded, key: &str) -> String {
+    format!("{}/{key}", table.table())
+}
+
+/// The digests of rows that an entry has, by table and key; `None` for one that was removed.
+pub(crate) fn named(body: &str) -> BTreeMap<(String, String), Option<String>> {
+    if !body.contains(MARK) {
+        return BTreeMap::new();
+    }
+    let body: Json = serde_json::from_str(body).unwrap_or_default();
+    let rows = body.get(ROWS).and_then(Json::as_object);
+    let rows = rows.into_iter().flatten().filter_map(|(name, digest)| {
+        let (table, key) = name.split_once('/')?;
+        let digest = digest.as_str().map(str::to_owned);
+        Some(((table.to_owned(), key.to_owned()), digest))
+    });
+    rows.collect()
+}
+
+/// The first entry of the operator's chain has digests of rows, if only of none: so a ledger says
+/// by itself that its rows are under proof, whatever version its database claims to have.
+pub(super) fn marked(body: &str) -> Result<String> {
+    with_digests(body, serde_json::Map::new())
+}
+
+/// Whether the operator's chain has digests of rows.
+pub(crate) fn is_under_proof(session: &Session) -> Result<bool> {
+    let bodies: Vec<String> = session
+        .rows(
+            &format!(
+                "SELECT body FROM ledger_entries WHERE space_id = ?1 AND body LIKE '%{MARK}%'"
+            ),
+            values![SpaceId::local().as_str()],
+            |row| row.text(0),
+        )
+        .doing("read the ledger")?;
+    let has_digests = |body: &String| {
+        let body: Json = serde_json::from_str(body).unwrap_or_default();
+        body.get(ROWS).is_some()
+    };
+    Ok(bodies.iter().any(has_digests))
+}
+
+fn with_digests(body: &str, digests: serde_json::Map<String, Json>) -> Result<String> {
+    let mut body: Json = serde_json::from_str(body)
+        .map_err(|error| internal("the entry cannot be written").caused_by(error))?;
+    let rows = body
+        .as_object_mut()
+        .map(|body| body.entry(ROWS).or_insert_with(|| json!({})));
+    if let Some(Json::Object(rows)) = rows {
+        rows.extend(digests);
+    }
+    Ok(canonical(&body))
+}
+
+impl Chains<'_> {
+    /// Appends an entry that vouches for these rows as they are now.
+    pub(crate) fn append_about(
+        &mut self,
+        mut draft: Draft,
+        rows: &[(Guarded, &str)],
+    ) -> Result<Link> {
+        let session = self.session();
+        let space = draft.space.clone();
+        let mut digests = serde_json::Map::new();
+        for (table, key) in rows {
+            let digest = present(session, *table, space.as_str(), key)?;
+            let digest = digest.map(|digest| hex::encode(&digest));
+            digests.insert(name(*table, key), json!(digest));
+        }
+        draft.body = with_digests(&draft.body, digests)?;
+        let link = self.append(draft)?;
+        for (table, key) in rows {
+            self.place(&space, table.table(), key, link)?;
+        }
+        Ok(link)
+    }
+
+    /// The last entry about this stands there.
+    pub(super) fn place(&self, space: &SpaceId, kind: &str, key: &str, link: Link) -> Result<()> {
+        self.session()
+            .execute(
+                "INSERT INTO ledger_rows (space_id, kind, key, seq) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (space_id, kind, key) DO UPDATE SET seq = excluded.seq",
+                values![space.as_str(), kind, key, link.seq],
+            )
+            .doing("write where the last entry stands")?;
+        Ok(())
+    }
+}
