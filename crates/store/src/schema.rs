@@ -19,6 +19,7 @@ const STEPS: &[&str] = &[
     include_str!("../schema/sqlite/0006_secrets.sql"),
     include_str!("../schema/sqlite/0007_outbox.sql"),
     include_str!("../schema/sqlite/0008_grants_expire.sql"),
+    include_str!("../schema/sqlite/0009_agents.sql"),
 ];
 
 const LATEST: i64 = STEPS.len() as i64;

@@ -19,6 +19,7 @@ const STEPS: &[&str] = &[
     include_str!("../schema/postgres/0005_secrets.sql"),
     include_str!("../schema/postgres/0006_outbox.sql"),
     include_str!("../schema/postgres/0007_grants_expire.sql"),
+    include_str!("../schema/postgres/0008_agents.sql"),
 ];
 
 const PUBLIC_KEY: &str = "public_key";

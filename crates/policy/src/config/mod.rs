@@ -1,6 +1,7 @@
 //! The operator's configuration: TOML text to layers, with a place for every complaint. Reading
 //! the file is the caller's business.
 
+mod agents;
 mod approvals;
 mod docker;
 mod document;
@@ -26,15 +27,17 @@ use toml::de::DeTable;
 use crate::approvals::ApprovalSettings;
 use crate::decided::Decided;
 use crate::field::Field;
-use crate::layer::{Layer, Origin};
+use crate::layer::{Decider, Layer, LayerName, Origin};
 use crate::network::NetworkSettings;
 use crate::preset::TierPresets;
 use crate::rule::{RuleSet, Rules};
+use crate::sight::Sight;
 use crate::skill::SkillSettings;
 use crate::system::{HostFacts, Surface, System};
 use crate::tool::{ToolPolicy, ToolSection};
 use crate::webhook::WebhookSettings;
 use crate::word::Word;
+use agents::{AgentsSection, read_agents};
 use approvals::{ApprovalSection, read_approvals};
 use docker::{DockerSection, Whose, merged, read_docker, sources};
 use document::{Document, Key, Node, entries, shown};
@@ -48,7 +51,9 @@ use tools::read_tools;
 use webhook::read_webhooks;
 use workspace::{WorkspaceSection, read_workspace};
 
-pub use workspace::{CacheName, CacheSettings, CacheSharing, PathRuntime, WorkspaceSettings};
+pub use workspace::{
+    CacheName, CacheSettings, CacheSharing, FileAudit, PathRuntime, WorkspaceSettings,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SectionName {
@@ -62,6 +67,7 @@ enum SectionName {
     Tools,
     Skills,
     Network,
+    Agents,
     /// Arrays of tables, unlike the others.
     Rule,
     Gate,
@@ -101,6 +107,7 @@ impl Word for SectionName {
         Self::Tools,
         Self::Skills,
         Self::Network,
+        Self::Agents,
         Self::Rule,
         Self::Gate,
         Self::Webhook,
@@ -122,6 +129,7 @@ impl Word for SectionName {
             Self::Tools => "tools",
             Self::Skills => "skills",
             Self::Network => "network",
+            Self::Agents => "agents",
             Self::Rule => RULE,
             Self::Gate => GATE,
             Self::Webhook => "webhook",
@@ -163,6 +171,7 @@ pub struct Config {
     agent_sandbox: BTreeMap<String, AgentSandbox>,
     workspace: WorkspaceSection,
     network: NetworkSettings,
+    sight: AgentsSection,
     webhooks: Vec<WebhookSettings>,
     digest: TextDigest,
 }
@@ -339,6 +348,33 @@ impl Config {
         &self.network
     }
 
+    /// What of a space is there for an agent beside its own.
+    pub fn sight(&self) -> Sight {
+        self.sight.see
+    }
+
+    /// The same with the line that says so, for whoever asks why.
+    pub fn sight_explained(&self) -> Decided {
+        let layer = match self.sight.source {
+            Some(_) => LayerName::Settings,
+            None => LayerName::System,
+        };
+        let change = match &self.sight.source {
+            Some(at) => format!("change `see` at `{}:{}`", at.file, at.line),
+            None => "set `see` under `[agents]`".to_owned(),
+        };
+        Decided {
+            field: "agents.see".to_owned(),
+            path: "agents.see".to_owned(),
+            value: self.sight.see.as_str().to_owned(),
+            by: Decider {
+                source: self.sight.source.clone(),
+                ..Decider::plain(layer)
+            },
+            change,
+        }
+    }
+
     pub fn webhooks(&self) -> &[WebhookSettings] {
         &self.webhooks
     }
@@ -406,6 +442,7 @@ impl Config {
             SectionName::Tools => self.tools = read_tools(document, "under `[tools]`", table)?,
             SectionName::Skills => self.skills = read_skills(document, table)?,
             SectionName::Network => self.network = read_network(document, table)?,
+            SectionName::Agents => self.sight = read_agents(document, table)?,
             SectionName::Rule | SectionName::Gate | SectionName::Webhook => {}
             SectionName::Each(subject) => {
                 for (key, node) in entries(table) {
