@@ -142,6 +142,7 @@ impl<'engine> Observer<'engine> {
             Place::Workspace(rest) => (ByteString::try_from(rest.as_str()), None),
             Place::Outside if shown.split('/').any(|part| part == BYTECODE) => return,
             Place::Outside => {
+                let shown = path.one_line();
                 let why =
                     format!("`{shown}` is outside the workspace, and nothing there is written");
                 (Ok(path.clone()), Some(why))
