@@ -199,14 +199,14 @@ fn a_skill_that_may_do_more_than_the_one_before_it_is_asked_about() {
     };
     let add = |dir: &str, more: &[&str]| call(&trial, &[&["add", dir], more].concat());
     let digest = || call(&trial, &["info", "my.own"]).1["digest"].clone();
-    let first = make("my.own", 1000, &[]);
+    let first = make("my.own", 3000, &[]);
     assert_eq!(add(&first, &[]).0, Some(0));
     // Less, and the same, are nobody's question.
-    assert_eq!(add(&make("my.own", 900, &[]), &["--replace"]).0, Some(0));
+    assert_eq!(add(&make("my.own", 2000, &[]), &["--replace"]).0, Some(0));
     let before = digest();
     for (timeout, writes, told) in [
-        (901, &[][..], "timeout ms: 900 -> 901 (more)"),
-        (900, &["work/**"], "writes: - -> work/** (more)"),
+        (2001, &[][..], "timeout ms: 2000 -> 2001 (more)"),
+        (2000, &["work/**"], "writes: - -> work/** (more)"),
     ] {
         let wider = make("my.own", timeout, writes);
         // There is no terminal here.
@@ -216,7 +216,7 @@ fn a_skill_that_may_do_more_than_the_one_before_it_is_asked_about() {
         assert!(said.contains(told), "{said}");
         assert_eq!(digest(), before, "the old one stays");
     }
-    let (code, added) = add(&make("my.own", 900, &["work/**"]), &["--replace", "--yes"]);
+    let (code, added) = add(&make("my.own", 2000, &["work/**"]), &["--replace", "--yes"]);
     assert_eq!(
         (code, &added["changed"][0]["wider"]),
         (Some(0), &json!(true))
@@ -225,7 +225,7 @@ fn a_skill_that_may_do_more_than_the_one_before_it_is_asked_about() {
     fs::write(root(&trial).join("my.own/manifest.json"), "{}").unwrap();
     assert_eq!(add(&first, &["--replace"]).0, Some(2));
     // The place of one that came with Glovebox, also with less.
-    let taken = make("shell.run", 1, &[]);
+    let taken = make("shell.run", 1000, &[]);
     let (code, refused) = add(&taken, &[]);
     assert_eq!(code, Some(2), "{refused}");
     assert!(

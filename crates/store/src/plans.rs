@@ -36,7 +36,7 @@ const FILL_SQLITE: &str = "WITH RECURSIVE n(i) AS
         'client_id', format('c%d', i),
         'project_id', format('p%d', i % 100),
         'ids', json_object('task_id', format('t%d', i / 10), 'conversation_id', format('c%d', i / 100),
-            'agent_id', format('a%d', i % 50)))
+            'agent_id', format('a%d', i % 100)))
     FROM n;
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000)
     INSERT INTO ledger_entries SELECT 'local', i, i * 1000, 'planned', '', '{}', '[]', '{}', x'00', x'00'
@@ -65,7 +65,7 @@ const FILL_POSTGRES: &str = "
         record, status, client_id, project_id, task_id, conversation_id, agent_id)
     SELECT 'local', 'e_' || lpad(to_hex(i * 7919), 32, '0'), 'o', i, i, '\\x00', '{}',
         CASE WHEN i % 1000 = 0 THEN 'failed' ELSE 'succeeded' END, 'c' || i, 'p' || (i % 100),
-        't' || (i / 10), 'c' || (i / 100), 'a' || (i % 50)
+        't' || (i / 10), 'c' || (i / 100), 'a' || (i % 100)
     FROM generate_series(1, 30000) i;
     INSERT INTO ledger_entries SELECT 'local', i, i * 1000, 'planned', '', '{}', '[]', '{}', '\\x00', '\\x00'
     FROM generate_series(1, 30000) i;
