@@ -225,7 +225,7 @@ fn no_list_filter_or_body_leads_to_another_agent() {
         (answer.status, seen(&answer).1.replace(exec, ""))
     };
     assert_eq!(undone(&bob.exec), undone(&nowhere.exec));
-    // Whoever says to be bob is refused, on every route that takes it.
+    // Who says to be bob is refused, on every route that takes it.
     let task = json!({"task_ref": {"agent_id": bob.task}});
     for (path, body) in [
         ("/v1/execs", with(script.clone(), task.clone())),
@@ -300,7 +300,7 @@ fn tokens_say_who_an_agent_is() {
         let body = with(json!({"role": "agent", "space_id": "blue"}), body);
         house.server.client().post("/v1/tokens", &body)
     };
-    // Nobody becomes an agent by the choice of a name.
+    // The choice of a name makes no token another's agent.
     assert_eq!(create(json!({"name": "bob-task"})).status, 409);
     assert_eq!(create(json!({"name": "solo"})).status, 201);
     assert_eq!(create(json!({"name": "x", "agent_id": "solo"})).status, 409);

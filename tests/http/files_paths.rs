@@ -371,7 +371,7 @@ fn reads_and_refusals_are_in_the_ledger_where_the_operator_wants_them() {
             "{ledger}"
         );
         assert_eq!(ledger.contains("p/files/out/passwd"), refused);
-        // Whoever is nobody is not in a space's ledger.
+        // A caller without a token is in no space's ledger.
         assert_eq!(
             desk.server
                 .nobody()

@@ -201,7 +201,7 @@ fn a_skill_that_may_do_more_than_the_one_before_it_is_asked_about() {
     let digest = || call(&trial, &["info", "my.own"]).1["digest"].clone();
     let first = make("my.own", 3000, &[]);
     assert_eq!(add(&first, &[]).0, Some(0));
-    // Less, and the same, are nobody's question.
+    // Less, and the same, are not asked about.
     assert_eq!(add(&make("my.own", 2000, &[]), &["--replace"]).0, Some(0));
     let before = digest();
     for (timeout, writes, told) in [

@@ -1,6 +1,6 @@
 //! Who looks, and what of a space is there for them. The space is the wall that nothing passes; an
 //! agent is a wall inside it, which `[agents] see` may open. This is the one place that decides it:
-//! whatever somebody names by its id is reached through a [`Seen`], and nothing else makes one.
+//! what a caller names by its id is reached through a [`Seen`], and nothing else makes one.
 
 use std::ops::Deref;
 
@@ -14,11 +14,11 @@ use crate::engine::Engine;
 /// What workspaces are called that are one agent's own.
 pub const OF_AGENT: &str = "agent-";
 
-/// Somebody who asks a server, as far as their token says who they are; never what a request says.
+/// A caller of a server, as far as its token says who it is; never what a request says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Eyes {
     space: SpaceId,
-    /// None: people, and whoever speaks for all agents. Everything of the space is there for them.
+    /// None: people, and an orchestrator. Everything of the space is there for them.
     agent: Option<Bound>,
 }
 
@@ -42,7 +42,7 @@ impl Eyes {
         }
     }
 
-    /// Whoever has the state directory, or speaks for the server itself.
+    /// The owner of the state directory, or the server itself.
     pub fn of_space(space: SpaceId) -> Self {
         Self { space, agent: None }
     }
@@ -125,7 +125,7 @@ impl Engine {
                 }
             };
         if row.lifetime == Lifetime::Shared && !eyes.see_agents(sight, None) {
-            // Whose exec is in it is nobody's business.
+            // Whose exec is in it is not told.
             row.exec_id = None;
         }
         is_there.then_some(Seen(row))

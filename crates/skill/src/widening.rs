@@ -21,7 +21,7 @@ pub struct Changed {
 pub enum Before {
     /// One of the operator's own, in the directory of skills.
     Own(Box<Skill>),
-    /// One that cannot be read: nobody knows what it was allowed.
+    /// One that cannot be read: what it was allowed is not known.
     Broken,
     /// It came with Glovebox, and is hidden by the new one.
     Shipped(Box<Skill>),

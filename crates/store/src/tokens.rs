@@ -223,8 +223,8 @@ fn ensure_free(session: &Session, token: &Token) -> Result<()> {
     .hint("choose another name, or revoke that token first"))
 }
 
-/// A token that is bound to no agent is the one of its own name. Somebody who only chooses a name
-/// must not get what is another token's by it.
+/// A token that is bound to no agent is the one of its own name. The choice of a name
+/// must not give what is another token's.
 fn ensure_own_agent(session: &Session, token: &Token) -> Result<()> {
     let Some(agent) = token.agent() else {
         return Ok(());

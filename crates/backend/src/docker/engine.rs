@@ -72,7 +72,7 @@ impl Engine {
         };
         let path = self.state.join("container-filter.json");
         let fresh = self.state.join(format!(".filter-{}", std::process::id()));
-        // Another process writes the same, and nobody reads half of it.
+        // Another process writes the same, and no reader gets half of it.
         std::fs::write(&fresh, container_profile(Arch::HOST)).map_err(failed)?;
         std::fs::rename(&fresh, &path).map_err(failed)?;
         *known = Some(path.clone());

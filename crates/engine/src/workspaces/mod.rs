@@ -43,7 +43,7 @@ pub struct Workspace<'engine> {
     /// Where an adopted one is.
     adopted: Option<std::path::PathBuf>,
     by: Option<Actor>,
-    /// Who looks at it; none for whoever has the state directory.
+    /// Who looks at it; none for the owner of the state directory.
     eyes: Option<Eyes>,
 }
 
@@ -113,7 +113,7 @@ impl Workspace<'_> {
         self
     }
 
-    /// Whether a snapshot is there for whoever looks.
+    /// Whether a snapshot is there for who looks.
     fn sees(&self, snapshot: &Snapshot) -> bool {
         let agent = snapshot.agent_id.as_deref();
         let eyes = self.eyes.as_ref();

@@ -353,7 +353,7 @@ impl Config {
         self.sight.see
     }
 
-    /// The same with the line that says so, for whoever asks why.
+    /// The same with the line that says so, for `policy explain`.
     pub fn sight_explained(&self) -> Decided {
         let layer = match self.sight.source {
             Some(_) => LayerName::Settings,

@@ -1,5 +1,5 @@
 //! Reads and refusals of the file API in the ledger, where the operator wants them there. Changes are
-//! always: whoever makes one writes it down.
+//! always: their routes write them down.
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Method, Uri};

@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// in between, which a busy disk can make long.
 const LEAVING: Duration = Duration::from_secs(10);
 
-/// One that is there for the caller, by its id or by the caller's own. Whoever is told of its end
+/// One that is there for the caller, by its id or by the caller's own. Who is told of its end
 /// finds its files whole and its workspace free.
 pub(super) async fn find(app: &App, eyes: &Eyes, name: &str) -> Answer<Seen<Exec>> {
     let (eyes, name) = (eyes.clone(), name.to_owned());

@@ -111,8 +111,8 @@ impl TaskRef {
     }
 }
 
-/// An agent is what its token says, whatever the request does. Whoever speaks for all of them and
-/// names none goes by its token's name: it has a budget all the same.
+/// An agent is what its token says, whatever the request does. An orchestrator that names none goes by
+/// its token's name: it has a budget all the same.
 fn agent(token: &Token, asked: Option<String>) -> Answer<Option<String>> {
     match (token.agent(), asked) {
         (Some(own), Some(asked)) if own != asked => {

@@ -241,7 +241,7 @@ fn a_cancellation_reaches_the_owner_once(it: Fixture) {
 fn a_client_id_finds_its_exec(it: Fixture) {
     let client = "mine".parse().unwrap();
     let mut ids = Vec::new();
-    // Each agent has names of its own, and whoever is none has another.
+    // Each agent has names of its own, and who is none has others.
     for agent in [None, Some("ann"), Some("bob")] {
         let mut record = running();
         record.client_id = Some("mine".parse().unwrap());

@@ -45,7 +45,10 @@ pub(super) fn run(global: &Global, args: &SkillAddArgs) -> Result<Exit> {
     if let Some(before) = &before
         && !is_agreed(global, args, before, &changed, skill.id())?
     {
-        let message = format!("skill `{}` was not added: nobody agreed to it", skill.id());
+        let message = format!(
+            "skill `{}` was not added: no person agreed to it",
+            skill.id()
+        );
         return Err(Error::new(Code::Canceled, Stage::Obtain, message));
     }
     let added = glovebox_skill::add(skill, root, replace)?;
@@ -91,7 +94,7 @@ fn is_agreed(
         return Ok(true);
     }
     let Some(prompt) = Prompt::open()? else {
-        let message = format!("nobody is here to agree to it:\n{}", shown.trim_end());
+        let message = format!("there is no terminal to ask on:\n{}", shown.trim_end());
         return Err(Error::new(Code::InvalidArgument, Stage::Parse, message)
             .hint("`--yes` adds it without asking"));
     };
@@ -103,10 +106,10 @@ fn shown(before: &Before, changed: &[Changed], id: &str) -> String {
         Before::Own(_) if changed.is_empty() => String::new(),
         Before::Own(_) => format!("`{id}` may do and use something else than the one before it:\n"),
         Before::Broken => format!(
-            "`{id}` is there already and cannot be read, so that nobody knows what it might do\n"
+            "`{id}` is there already and cannot be read, so that what it might do is not known\n"
         ),
         Before::Shipped(_) => {
-            format!("`{id}` comes with Glovebox, and whoever calls it would get this one instead\n")
+            format!("`{id}` comes with Glovebox, and its callers would get this one instead\n")
         }
     };
     for it in changed {
