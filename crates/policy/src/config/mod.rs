@@ -27,11 +27,10 @@ use toml::de::DeTable;
 use crate::approvals::ApprovalSettings;
 use crate::decided::Decided;
 use crate::field::Field;
-use crate::layer::{Decider, Layer, LayerName, Origin};
+use crate::layer::{Layer, Origin};
 use crate::network::NetworkSettings;
 use crate::preset::TierPresets;
 use crate::rule::{RuleSet, Rules};
-use crate::sight::Sight;
 use crate::skill::SkillSettings;
 use crate::system::{HostFacts, Surface, System};
 use crate::tool::{ToolPolicy, ToolSection};
@@ -46,7 +45,7 @@ use network::read_network;
 use rule::read_rules;
 use section::{Ceilings, Own, Section, read_ceilings, read_profile, read_word, unknown_key};
 use skills::read_skills;
-use standing::{AgentSandbox, read_agent_sandbox, read_pool, read_sandbox};
+use standing::{AgentSandbox, read_pool, read_sandbox};
 use tools::read_tools;
 use webhook::read_webhooks;
 use workspace::{WorkspaceSection, read_workspace};
@@ -348,33 +347,6 @@ impl Config {
         &self.network
     }
 
-    /// What of a space is there for an agent beside its own.
-    pub fn sight(&self) -> Sight {
-        self.sight.see
-    }
-
-    /// The same with the line that says so, for `policy explain`.
-    pub fn sight_explained(&self) -> Decided {
-        let layer = match self.sight.source {
-            Some(_) => LayerName::Settings,
-            None => LayerName::System,
-        };
-        let change = match &self.sight.source {
-            Some(at) => format!("change `see` at `{}:{}`", at.file, at.line),
-            None => "set `see` under `[agents]`".to_owned(),
-        };
-        Decided {
-            field: "agents.see".to_owned(),
-            path: "agents.see".to_owned(),
-            value: self.sight.see.as_str().to_owned(),
-            by: Decider {
-                source: self.sight.source.clone(),
-                ..Decider::plain(layer)
-            },
-            change,
-        }
-    }
-
     pub fn webhooks(&self) -> &[WebhookSettings] {
         &self.webhooks
     }
@@ -568,33 +540,6 @@ impl Config {
                 self.conversations.insert(id.to_owned(), layer);
             }
         }
-        Ok(())
-    }
-
-    /// One of the tables that only an agent has.
-    fn read_agent<'i>(
-        &mut self,
-        document: &Document<'i>,
-        agent: &str,
-        key: &Key<'i>,
-        node: &Node<'i>,
-    ) -> Result<()> {
-        if key.get_ref() == SANDBOX {
-            let own = read_agent_sandbox(document, agent, key, node)?;
-            self.agent_sandbox.insert(agent.to_owned(), own);
-            return Ok(());
-        }
-        let Some(table) = node.get_ref().as_table() else {
-            return Err(document.expected(key, node, "a table"));
-        };
-        if key.get_ref() == TOOLS {
-            let label = format!("under `[agent.{}.tools]`", shown(agent));
-            let section = read_tools(document, &label, table)?;
-            self.agent_tools.insert(agent.to_owned(), section);
-            return Ok(());
-        }
-        let section = read_docker(document, Whose::Agent(agent), table)?;
-        self.agent_docker.insert(agent.to_owned(), section);
         Ok(())
     }
 }
