@@ -6,9 +6,11 @@ use super::{Arch, Check, Treatment};
 
 /// Namespaces, as `clone` is asked for them.
 const NAMESPACES: u32 = 0x0002_0000 | 0x7e00_0000;
-/// unix, inet, inet6, netlink: those of the native filter. `AF_VSOCK`, which no network namespace
-/// closes, is none of them.
-const FAMILIES: [u32; 4] = [1, 2, 10, 16];
+/// unix, inet, inet6: those of the native filter. `AF_VSOCK`, which no network namespace closes, is
+/// none of them.
+const FAMILIES: [u32; 3] = [1, 2, 10];
+/// With one protocol, that of routes.
+const NETLINK: u32 = 16;
 const ENOSYS: u32 = 38;
 
 /// What an engine is given with `--security-opt seccomp=FILE`.
@@ -25,6 +27,8 @@ pub fn container_profile(arch: Arch) -> String {
                 for family in FAMILIES {
                     rules += &rule(name, &equals(0, family));
                 }
+                let routes = [equals(0, NETLINK), equals(2, 0)].join(",");
+                rules += &rule(name, &routes);
             }
             Treatment::Check(Check::SocketPair) => rules += &rule(name, &equals(0, FAMILIES[0])),
             Treatment::Check(Check::Personality) => {
@@ -79,7 +83,7 @@ mod tests {
                 rules.iter().copied().filter(opens).collect()
             };
             let sockets = of("socket");
-            assert_eq!(sockets.len(), FAMILIES.len(), "{sockets:?}");
+            assert_eq!(sockets.len(), FAMILIES.len() + 1, "{sockets:?}");
             assert!(sockets.iter().all(|it| it.contains("SCMP_CMP_EQ")));
             assert!(!sockets.iter().any(|it| it.contains("\"value\":40,")));
             assert_eq!(of("socketcall").len(), 0);
