@@ -22,13 +22,16 @@ fn one_agent_leaves_the_others_of_its_space_their_places() {
     for number in 0..2 {
         first = first.or(Some(house.ask(&touch(&format!("f{number}"))).1));
     }
-    // Whatever it says who it is: its token counts.
-    for id in ["robot", "another"] {
+    // It cannot say that it is another.
+    for (id, status, why) in [
+        ("robot", 429, "`robot` has as many"),
+        ("another", 403, "this token is the agent `robot`"),
+    ] {
         let body = with(touch("more"), json!({"task_ref": {"agent_id": id}}));
         let refused = house.agent.post("/v1/execs", &body);
-        assert_eq!(refused.status, 429, "{}", refused.text());
+        assert_eq!(refused.status, status, "{}", refused.text());
         let said = text(&refused.json()["error"]["message"]);
-        assert!(said.starts_with("`robot` has as many"), "{said}");
+        assert!(said.starts_with(why), "{said}");
     }
     // Those that wait are its own after a restart too.
     house.restart();

@@ -262,7 +262,10 @@ fn a_program_gets_its_inputs_stdin_directory_and_variables() {
     assert_eq!(client.record("my-own.name"), record);
     let taken = client.post(
         "/v1/execs",
-        &with(sh("true"), json!({"client_id": "my-own.name"})),
+        &with(
+            sh("true"),
+            json!({"client_id": "my-own.name", "task_ref": {"agent_id": "a"}}),
+        ),
     );
     assert_eq!((taken.status, taken.code().as_str()), (409, "conflict"));
 

@@ -305,7 +305,7 @@ fn a_cancel_ends_the_stream_once_and_changes_no_end() {
     assert_eq!(states, ["queued", "canceled"]);
 
     // Two at once, by another token than the one that reads.
-    let other = server.client_of(&server.token_of("agent", "local", "other"));
+    let other = server.client_of(&server.token_of("admin", "local", "other"));
     let both = Barrier::new(2);
     thread::scope(|scope| {
         for _ in 0..2 {

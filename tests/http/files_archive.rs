@@ -68,6 +68,7 @@ fn a_workspace_goes_out_and_comes_in_again_whole() {
     desk.put("a/b/c.txt?mode=0640", &[b'x'; 100_000]);
     desk.put("run.sh?mode=0755", b"#!/bin/sh\n");
     desk.put("a/empty", b"");
+    desk.put("a/one%0Aremoved%20%20%20two", b"y");
     fs::create_dir(desk.work.join("nothing")).unwrap();
     symlink("a/b/c.txt", desk.work.join("link")).unwrap();
     let formats = [
@@ -76,7 +77,7 @@ fn a_workspace_goes_out_and_comes_in_again_whole() {
         ("tar.zst", "zstd -qdc | tar -xpf -"),
         (
             "zip",
-            "cat > /tmp/$$.zip; unzip -q /tmp/$$.zip; rm /tmp/$$.zip",
+            "cat > /tmp/$$.zip; unzip -q -^ /tmp/$$.zip; rm /tmp/$$.zip",
         ),
     ];
     for (format, unpack) in formats {
@@ -104,7 +105,7 @@ fn a_workspace_goes_out_and_comes_in_again_whole() {
         let back = format!("?path=back-{}", format.replace('.', "-"));
         let answer = upload(&desk, &back, &answer.body);
         assert_eq!(answer.status, 200, "{format}: {}", answer.text());
-        assert_eq!(answer.json()["files"], 4);
+        assert_eq!(answer.json()["files"], 5);
         let place = desk.work.join(&back["?path=".len()..]);
         let there = tree(&place);
         fs::remove_dir_all(&place).unwrap();

@@ -331,3 +331,57 @@ fn a_file_that_is_swapped_all_the_time_never_leads_out() {
     assert_eq!(fs::read(&canary).unwrap(), b"canary");
     desk.close();
 }
+
+#[test]
+fn reads_and_refusals_are_in_the_ledger_where_the_operator_wants_them() {
+    for (audit, refused, read) in [
+        ("changes", false, false),
+        ("refusals", true, false),
+        ("reads", true, true),
+    ] {
+        let desk = Desk::with(&format!("[workspace]\naudit = \"{audit}\"\n"));
+        std::os::unix::fs::symlink("/etc", desk.work.join("out")).unwrap();
+        let outside = [
+            desk.get("..%2F..%2Fglovebox.db"),
+            desk.get("out/passwd"),
+            desk.get("%2Fetc%2Fpasswd"),
+            desk.client.get("/v1/workspaces/p/archive?path=../.."),
+            desk.post("search", &json!({"pattern": "x", "path": "out"})),
+        ];
+        for answer in &outside {
+            assert!(answer.status >= 400, "{}", answer.text());
+        }
+        assert_eq!(desk.get("first").body, b"first");
+        assert_eq!(desk.get(".").status, 200);
+        assert_eq!(desk.post("glob", &json!({"pattern": "*"})).status, 200);
+        let archive = desk.client.get("/v1/workspaces/p/archive");
+        assert_eq!(archive.status, 200);
+        let ledger = desk.client.get("/v1/audit/export").text();
+        let count = |event: &str| ledger.matches(&format!("\"{event}\"")).count();
+        let expected = |wanted: bool, all: usize| if wanted { all } else { 0 };
+        assert_eq!(
+            count("file.refused"),
+            expected(refused, outside.len()),
+            "{audit}"
+        );
+        assert_eq!(count("file.read"), expected(read, 4), "{audit}: {ledger}");
+        assert_eq!(
+            ledger.contains("p/files/../../glovebox.db"),
+            refused,
+            "{ledger}"
+        );
+        assert_eq!(ledger.contains("p/files/out/passwd"), refused);
+        // A caller without a token is in no space's ledger.
+        assert_eq!(
+            desk.server
+                .nobody()
+                .get("/v1/workspaces/p/files/first")
+                .status,
+            401
+        );
+        let after = desk.client.get("/v1/audit/export").text();
+        assert_eq!(after.lines().count(), ledger.lines().count());
+        desk.client.verify_ledger();
+        desk.close();
+    }
+}

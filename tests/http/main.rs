@@ -1,6 +1,7 @@
 //! The server as its clients see it.
 
 mod admission;
+mod agents;
 mod approvals;
 mod approvals_asked;
 mod approvals_bound;

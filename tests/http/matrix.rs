@@ -70,9 +70,18 @@ fn stale(server: &Server, name: &'static str, more: serde_json::Value) -> Client
 }
 
 fn principals(server: &Server) -> Vec<Principal> {
+    // An agent is the one whose things are there.
+    let own = json!({"agent_id": "blue-task"});
     let role = |role: Role| Principal {
         name: role.as_str(),
-        client: server.client_of(&server.token_of(role.as_str(), "blue", role.as_str())),
+        client: match role {
+            Role::Agent => server.client_of(
+                token(server, "agent", own.clone())["secret"]
+                    .as_str()
+                    .unwrap(),
+            ),
+            _ => server.client_of(&server.token_of(role.as_str(), "blue", role.as_str())),
+        },
         scopes: role.scopes().into_iter().collect(),
         is_operator: false,
         is_known: true,
@@ -84,7 +93,8 @@ fn principals(server: &Server) -> Vec<Principal> {
         is_operator: true,
         is_known: false,
     };
-    let reader = token(server, "reader", json!({"scopes": ["execs:read"]}));
+    let reader = json!({"agent_id": "blue-task", "scopes": ["execs:read"]});
+    let reader = token(server, "reader", reader);
     let mut all: Vec<Principal> = Role::ALL.into_iter().map(role).collect();
     all.extend([
         Principal {

@@ -191,14 +191,14 @@ fn a_simulation_is_done_for_real_once_more() {
     assert_eq!(settle(&desk.client, &record, "rerun").status, 404);
     // What it did not show is not kept.
     let watched = "if [ -n \"$GLOVEBOX_SIMULATION\" ]; then echo x > one; else echo x > other; fi";
-    let record = simulate(&desk.client, watched);
-    let ran = settle(&desk.client, &record, "rerun").json();
+    let agent = desk.server.token_of("agent", "local", "ann");
+    let agent = desk.server.client_of(&agent);
+    let record = simulate(&agent, watched);
+    let ran = settle(&agent, &record, "rerun").json();
     assert_eq!(ran["status"], "held", "{ran}");
     assert_eq!(ran["gates"][0]["gate"], "preview", "{ran}");
     assert_eq!(desk.get("other").status, 404);
-    // An agent does not keep it either; people may.
-    let agent = desk.server.token_of("agent", "local", "ann");
-    let agent = desk.server.client_of(&agent);
+    // The agent does not keep it either; people may.
     assert_eq!(settle(&agent, &ran, "apply").code(), "held");
     assert_eq!(settle(&desk.client, &ran, "apply").status, 200);
     assert_eq!(desk.get("other").body, b"x\n");
@@ -302,7 +302,8 @@ fn the_same_events_come_over_a_websocket() {
         "exec": {"kind": "argv", "command": "sh",
                  "args": ["-c", "true; echo a > a.txt; cat; echo done"], "stdin": "in\n"},
     });
-    let begun = desk.client.post("/v1/execs", &body).json();
+    let begun = desk.server.client_of(&token).post("/v1/execs", &body);
+    let begun = begun.json();
     let path = format!("/v1/execs/{}/ws", id(&begun));
     let headers = [("Authorization", bearer.as_str())];
     let mut ears = Ears::open_at(&nobody, address, &path, &headers).unwrap();

@@ -181,10 +181,10 @@ fn a_stream_ends_with_its_token() {
         "wait": false, "client_id": "long", "exec": {"kind": "argv", "command": "sleep", "args": ["50"]},
     }));
     assert_eq!(started.status, 202, "{}", started.text());
-    let (id, revoked) = create(&server, &json!({"name": "revoked", "role": "agent"}));
+    let (id, revoked) = create(&server, &json!({"name": "revoked", "role": "auditor"}));
     let life = Duration::from_secs(4);
     let (soon, over) = (jiff::Timestamp::now() + life, Instant::now() + life);
-    let body = json!({"name": "expires", "role": "agent", "expires_at": soon});
+    let body = json!({"name": "expires", "role": "auditor", "expires_at": soon});
     let (_, expires) = create(&server, &body);
     let follow = |secret: &str| {
         let client = server.client_of(secret);

@@ -53,11 +53,12 @@ def admin(url: str, admin_token: str) -> Iterator[Glovebox]:
 
 @pytest.fixture
 def new_token(admin: Glovebox) -> Iterator[Callable[[str, str], str]]:
-    """Makes tokens by role and space, and revokes them."""
+    """Makes tokens by role and space, and revokes them. An agent's may speak for any agent."""
     made: list[str] = []
 
     def make(role: str, space: str) -> str:
-        new = admin.tokens.create(f"test-{uuid.uuid4().hex[:12]}", role, space_id=space)
+        name, any_agent = f"test-{uuid.uuid4().hex[:12]}", "*" if role == "agent" else None
+        new = admin.tokens.create(name, role, space_id=space, agent_id=any_agent)
         made.append(new.token.token_id)
         return new.secret
 

@@ -179,6 +179,65 @@ fn a_skill_is_checked_and_taken_in_from_a_directory_or_an_archive() {
 }
 
 #[test]
+fn a_skill_that_may_do_more_than_the_one_before_it_is_asked_about() {
+    let trial = Trial::new(Caller::Root).unwrap();
+    let source = trial.home().join("source");
+    let make = |id: &str, timeout: u64, writes: &[&str]| {
+        let dir = source.join(id);
+        fs::create_dir_all(&dir).unwrap();
+        let manifest = json!({
+            "schema_version": "1.0", "id": id, "name": "n", "description": "d",
+            "runtime": {"kind": "any", "entrypoint": ["true"]},
+            "interface": {"inputs": {"type": "object"}, "outputs": {"type": "object"}},
+            "permissions": {"fs": {"read": ["work/**"], "write": writes}, "net": {"mode": "none"}},
+            "limits": {"timeout_ms": timeout, "memory_mb": 64, "cpu_cores": 1, "pids": 16,
+                       "max_stdout_bytes": 1000, "max_stderr_bytes": 1000,
+                       "max_artifacts_bytes_total": 0},
+        });
+        fs::write(dir.join("manifest.json"), manifest.to_string()).unwrap();
+        dir.to_str().unwrap().to_owned()
+    };
+    let add = |dir: &str, more: &[&str]| call(&trial, &[&["add", dir], more].concat());
+    let digest = || call(&trial, &["info", "my.own"]).1["digest"].clone();
+    let first = make("my.own", 3000, &[]);
+    assert_eq!(add(&first, &[]).0, Some(0));
+    // Less, and the same, are not asked about.
+    assert_eq!(add(&make("my.own", 2000, &[]), &["--replace"]).0, Some(0));
+    let before = digest();
+    for (timeout, writes, told) in [
+        (2001, &[][..], "timeout ms: 2000 -> 2001 (more)"),
+        (2000, &["work/**"], "writes: - -> work/** (more)"),
+    ] {
+        let wider = make("my.own", timeout, writes);
+        // There is no terminal here.
+        let (code, refused) = add(&wider, &["--replace"]);
+        assert_eq!(code, Some(2), "{refused}");
+        let said = refused["error"]["message"].as_str().unwrap();
+        assert!(said.contains(told), "{said}");
+        assert_eq!(digest(), before, "the old one stays");
+    }
+    let (code, added) = add(&make("my.own", 2000, &["work/**"]), &["--replace", "--yes"]);
+    assert_eq!(
+        (code, &added["changed"][0]["wider"]),
+        (Some(0), &json!(true))
+    );
+    // One that cannot be read may have been allowed less.
+    fs::write(root(&trial).join("my.own/manifest.json"), "{}").unwrap();
+    assert_eq!(add(&first, &["--replace"]).0, Some(2));
+    // The place of one that came with Glovebox, also with less.
+    let taken = make("shell.run", 1000, &[]);
+    let (code, refused) = add(&taken, &[]);
+    assert_eq!(code, Some(2), "{refused}");
+    assert!(
+        refused.to_string().contains("comes with Glovebox"),
+        "{refused}"
+    );
+    assert!(!root(&trial).join("shell.run").exists());
+    assert_eq!(add(&taken, &["--yes"]).0, Some(0));
+    trial.end();
+}
+
+#[test]
 fn a_pin_and_the_policy_of_tools_hold() {
     let trial = Trial::new(Caller::Root).unwrap();
     let config = trial.home().join("config.toml");

@@ -48,11 +48,20 @@ impl Furnished {
     /// # Panics
     /// When something cannot be made.
     pub fn new(server: &Server, space: &str) -> Self {
+        Self::named(server, space, space)
+    }
+
+    /// One of several in a space, each an agent's own.
+    ///
+    /// # Panics
+    /// When something cannot be made.
+    pub fn named(server: &Server, space: &str, name: &str) -> Self {
         let admin = match space {
             "local" => server.client(),
-            _ => server.client_of(&server.token_of("admin", space, &format!("{space}-admin"))),
+            _ => server.client_of(&server.token_of("admin", space, &format!("{name}-admin"))),
         };
-        let body = json!({"name": unused(space), "role": "agent"});
+        let task = format!("{name}-task");
+        let body = json!({"name": unused(name), "role": "agent", "agent_id": task});
         let made = admin.post("/v1/tokens", &body);
         assert_eq!(made.status, 201, "{}", made.text());
         let mut furnished = Self {
@@ -60,10 +69,10 @@ impl Furnished {
             admin,
             exec: String::new(),
             client_id: String::new(),
-            project: format!("{space}-project"),
-            task: format!("{space}-task"),
-            file: format!("{space}-file"),
-            artifact: format!("{space}-artifact"),
+            project: format!("{name}-project"),
+            task,
+            file: format!("{name}-file"),
+            artifact: format!("{name}-artifact"),
             token: String::new(),
             sandbox: String::new(),
             sandbox_name: String::new(),
@@ -96,8 +105,8 @@ impl Furnished {
     }
 
     fn sandbox_request(&self) -> Value {
-        json!({"lifetime": "agent", "agent_id": unused(&self.task),
-               "project_id": format!("{}-room", self.project)})
+        json!({"lifetime": "agent", "agent_id": self.task,
+               "project_id": unused(&format!("{}-room", self.project))})
     }
 
     /// Something that people are asked about: the exec, and the approval.
@@ -153,6 +162,7 @@ impl Furnished {
     fn restore_workspace(&mut self) {
         let direct = json!({
             "project_id": self.project,
+            "task_ref": {"agent_id": self.task},
             "exec": {"kind": "argv", "command": "sh", "args": ["-c", "date +%N > changed"]},
         });
         let ran = self.admin.post("/v1/execs", &direct);
@@ -162,7 +172,7 @@ impl Furnished {
         let put = self.admin.try_bytes("PUT", &path, kind, b"x").expect("put");
         assert_eq!(put.status, 200, "{}", put.text());
         let path = format!("/v1/workspaces/{}/snapshots", self.project);
-        let taken = self.admin.post(&path, &json!({}));
+        let taken = self.agent.post(&path, &json!({}));
         assert_eq!(taken.status, 201, "{}", taken.text());
         self.snapshot = text(&taken.json()["snapshot"]["snapshot_id"]);
         let verified = self.operator.get("/v1/snapshots/verify");

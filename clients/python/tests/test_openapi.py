@@ -259,6 +259,7 @@ METHODS: Mapping[str, Union[Ask, list[Ask]]] = {
         scopes=["execs:read"],
         user_id="u",
         agent_id="a",
+        conversation_id="c",
         expires_at="2099-01-01T00:00:00Z",
     ),
     "GET /v1/tokens": lambda it: next(

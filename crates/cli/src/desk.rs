@@ -31,6 +31,7 @@ pub(crate) struct TokenRequest {
     pub(crate) scopes: BTreeSet<Scope>,
     pub(crate) user_id: Option<String>,
     pub(crate) agent_id: Option<String>,
+    pub(crate) conversation_id: Option<String>,
     pub(crate) expires_at: Option<Timestamp>,
 }
 
@@ -74,6 +75,7 @@ impl Desk {
                     scopes: request.scopes,
                     user_id: request.user_id,
                     agent_id: request.agent_id,
+                    conversation_id: request.conversation_id,
                     created_at: Timestamp::now(),
                     expires_at: request.expires_at,
                     revoked_at: None,

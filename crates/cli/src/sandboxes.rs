@@ -1,6 +1,8 @@
 //! The sandboxes that outlive an exec: those of the state directory, or a server's.
 
-use glovebox_engine::{Engine, Pruned, Recreated, SandboxExplanation, SandboxRequest, Selection};
+use glovebox_engine::{
+    Engine, Eyes, Pruned, Recreated, SandboxExplanation, SandboxRequest, Selection,
+};
 use glovebox_model::{
     Code, Correlation, Error, Lifetime, OnExceed, PartialProfile, ProjectId, Result, Sandbox,
     SandboxState, SpaceId, Stage,
@@ -147,7 +149,7 @@ impl Sandboxes {
     pub(crate) fn recreate(&self, which: &Selection) -> Result<Recreated> {
         let remote = match self {
             Self::Here(engine) => {
-                let done = engine.recreate_sandboxes(&SpaceId::local(), which);
+                let done = engine.recreate_sandboxes(&Eyes::of_space(SpaceId::local()), which);
                 engine.leave_sandboxes();
                 return done;
             }

@@ -30,6 +30,7 @@ mod recovery;
 mod retrieve;
 mod secrets;
 mod settings;
+mod sight;
 mod skill;
 mod stage;
 mod warm;
@@ -62,6 +63,7 @@ pub use secrets::{
     Revocation, Revoked, RevokedWatch, Rotated, Secrets, SetSecret, Vault,
 };
 pub use settings::{ToolchainSettings, host_facts};
+pub use sight::{Eyes, OF_AGENT, Seen, hashed, named_after};
 pub use webhooks::{Webhook, webhooks_of};
 pub use workspaces::{
     Decided, Forked, MarkedSnapshot, Present, RolledBack, Room, SnapshotAsk, Undone,

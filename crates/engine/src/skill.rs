@@ -49,7 +49,7 @@ pub(crate) fn check_inputs(call: &Call) -> Result<()> {
     };
     match call.inputs.iter().find(taken) {
         Some(input) if call.skill.is_none() => {
-            let message = format!("input path `{}` is a skill's", input.path.display());
+            let message = format!("input path `{}` is a skill's", input.path.one_line());
             Err(Error::new(Code::Conflict, Stage::Resolve, message)
                 .hint("choose another name than `skill` for the directory"))
         }

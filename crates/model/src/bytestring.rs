@@ -7,6 +7,8 @@ use serde::de::{self, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::unseen::is_unseen;
+
 /// Any bytes without NUL. In JSON: a string when it is UTF-8, else `{"hex": "…"}`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct ByteString(Vec<u8>);
@@ -33,6 +35,23 @@ impl ByteString {
             text.push_str(chunk.valid());
             for byte in chunk.invalid() {
                 text.push_str(&format!("\\x{byte:02x}"));
+            }
+        }
+        text
+    }
+}
+
+impl ByteString {
+    /// As [`ByteString::display`], on one line: what follows a line break in a name would pass for a
+    /// line of ours, and what is not seen can make one name look like another.
+    pub fn one_line(&self) -> String {
+        let mut text = String::with_capacity(self.0.len());
+        for character in self.display().chars() {
+            match character {
+                '\n' => text.push_str("\\n"),
+                '\t' => text.push_str("\\t"),
+                unseen if is_unseen(unseen) => text.extend(unseen.escape_unicode()),
+                seen => text.push(seen),
             }
         }
         text
@@ -118,6 +137,12 @@ mod tests {
                 "{json}"
             );
         }
+    }
+
+    #[test]
+    fn a_name_is_one_line() {
+        let name = ByteString::new(&b"a\n-  forged\r\t\xff\xe2\x80\xae"[..]).unwrap();
+        assert_eq!(name.one_line(), r"a\n-  forged\u{d}\t\xff\u{202e}");
     }
 
     #[test]

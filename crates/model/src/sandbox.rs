@@ -127,6 +127,9 @@ pub struct Sandbox {
     pub lifetime: Lifetime,
     /// The session or agent it is kept for.
     pub scope: Option<String>,
+    /// The agent whose session it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
     pub config: SandboxConfig,
     /// What was asked for when it was made, beside what policy says; it holds for every exec that
     /// comes to it by its scope, and when it is made anew.

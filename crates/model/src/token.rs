@@ -141,8 +141,12 @@ pub struct Token {
     pub scopes: BTreeSet<Scope>,
     /// Whoever holds it acts for this user, and for no other.
     pub user_id: Option<String>,
-    /// Whoever holds it is this agent, and no other.
+    /// The one agent that its holder is; [`Token::EVERY_AGENT`] for an orchestrator, which names the
+    /// agent in each request.
     pub agent_id: Option<String>,
+    /// Its holder takes part in this conversation, and in no other.
+    #[serde(default)]
+    pub conversation_id: Option<String>,
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub created_at: Timestamp,
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
@@ -152,6 +156,20 @@ pub struct Token {
 }
 
 impl Token {
+    /// Stands for all agents of the space where the id of one agent stands otherwise.
+    pub const EVERY_AGENT: &str = "*";
+
+    /// The one agent that its holder is, and that its execs, sandboxes and approvals are kept apart
+    /// by: the one that it is bound to, or else the one that is called like the token. People are
+    /// none, and an orchestrator is each of them.
+    pub fn agent(&self) -> Option<&str> {
+        match self.agent_id.as_deref() {
+            Some(Self::EVERY_AGENT) => None,
+            Some(bound) => Some(bound),
+            None => (self.role == Role::Agent).then(|| self.name.as_str()),
+        }
+    }
+
     pub fn is_usable(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
     }

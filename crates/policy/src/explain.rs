@@ -127,6 +127,7 @@ pub fn explain(
     let elevated = host.elevated(&ids, assessed.profile().security);
     Ok(Explanation::of(Ok(&assessed))
         .ruled(&ruling)
+        .with_field(config.sight_explained())
         .with_tools(&tools, asking.tool)
         .with_elevated(elevated)
         .with_path_rules(path_rules(&rules, &denied)))
@@ -203,6 +204,12 @@ impl Explanation {
                 self.fix_it.push(way.clone());
             }
         }
+        self
+    }
+
+    #[must_use]
+    fn with_field(mut self, field: Decided) -> Self {
+        self.fields.push(field);
         self
     }
 

@@ -31,6 +31,7 @@ mod request;
 mod resolve;
 mod rule;
 mod secret;
+mod sight;
 mod skill;
 mod system;
 mod tool;
@@ -41,7 +42,9 @@ pub use approvals::{ApprovalSettings, Elevated, Gate, HostMount, HostSettings, M
 pub use assess::{Assessed, assess, assess_with};
 pub use canonical::Binding;
 pub use choose::{Choice, Offer, choose, demand};
-pub use config::{CacheName, CacheSettings, CacheSharing, Config, PathRuntime, WorkspaceSettings};
+pub use config::{
+    CacheName, CacheSettings, CacheSharing, Config, FileAudit, PathRuntime, WorkspaceSettings,
+};
 pub use credential::looks_secret;
 pub use decide::{
     Action, Change, Standing, compare, decide, decide_action, decide_reading, decide_with,
@@ -57,6 +60,7 @@ pub use preset::TierPresets;
 pub use resolve::{Resolved, resolve};
 pub use rule::{Rules, Scripts};
 pub use secret::{GrantedSecret, secret_variable};
+pub use sight::Sight;
 pub use skill::SkillSettings;
 pub use system::{HostFacts, Surface, System};
 pub use tool::{ToolAnswer, ToolPolicy, ToolSource};

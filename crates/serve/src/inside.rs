@@ -31,7 +31,7 @@ fn is_an_answer(path: &str) -> bool {
 /// do and nothing else: it answers no approval.
 #[derive(Debug, Clone)]
 pub struct LocalAgent {
-    /// What it is called in records; also its `agent_id`, as long as it names no other.
+    /// What it is called in records; also its `agent_id`.
     pub name: TokenName,
     /// For whom it acts.
     pub user_id: Option<String>,

@@ -14,6 +14,7 @@ mod problem;
 mod shipped;
 mod skill;
 mod skill_md;
+mod widening;
 
 pub use add::{Added, Replace, add, remove, stage};
 pub use call::Called;
@@ -26,3 +27,4 @@ pub use output::{OUTPUT_BYTES_MAX, OUTPUT_FILE, Output};
 pub use package::Package;
 pub use problem::{Problem, Problems};
 pub use skill::{Origin, Skill, check};
+pub use widening::{Before, Changed};

@@ -35,6 +35,9 @@ pub struct Snapshot {
     /// The snapshot whose restore it was taken before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_restore: Option<SnapshotId>,
+    /// The agent that took it, or whose exec it was taken before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
     pub counts: Counts,
     pub manifest: Digest,
     pub(crate) source: Source,

@@ -47,6 +47,8 @@ pub struct Hurt {
 impl Snapshots {
     pub fn verify(&self, watch: &mut dyn Watch) -> Result<Verified> {
         let _lock = Lock::shared(&self.dir, CHUNKS, watch)?;
+        // In this order: others take snapshots meanwhile, and each has its chunks before its record.
+        let listed = self.list(None)?;
         let chunks = Chunks::load(&self.packs)?;
         let mut verified = Verified {
             packs: (chunks.packs.len() + chunks.unreadable.len()) as u64,
@@ -56,7 +58,6 @@ impl Snapshots {
             verified.note("pack", name.clone(), why.clone());
         }
         let good = verified.read_all(&chunks, watch)?;
-        let listed = self.list(None)?;
         for broken in listed.damaged {
             verified.note("record", broken.id.to_string(), broken.why);
             verified.hurt(&broken.id, None);

@@ -10,12 +10,13 @@ use crate::ledger::encoding::canonical;
 use crate::sql::{Row, Session, SqlResult, Value};
 
 /// Column and where it is in the record.
-const COLUMNS: [(&str, &str); 22] = [
+const COLUMNS: [(&str, &str); 23] = [
     ("client_id", "/client_id"),
     ("idempotency_key", "/client_id"),
     ("project_id", "/project_id"),
     ("task_id", "/ids/task_id"),
     ("conversation_id", "/ids/conversation_id"),
+    ("agent_id", "/ids/agent_id"),
     ("skill_id", "/skill_id"),
     ("image", "/image"),
     ("cmd", "/cmd"),
@@ -36,7 +37,7 @@ const COLUMNS: [(&str, &str); 22] = [
 ];
 
 /// Indexed, so long ones are kept as digests.
-const INDEXED: [&str; 2] = ["task_id", "conversation_id"];
+const INDEXED: [&str; 3] = ["task_id", "conversation_id", "agent_id"];
 
 const NUMBERS: [&str; 4] = [
     "exit_code",

@@ -20,6 +20,7 @@ pub struct ExecFilter {
     pub status: Option<Status>,
     pub task_id: Option<String>,
     pub conversation_id: Option<String>,
+    pub agent_id: Option<String>,
     pub project_id: Option<ProjectId>,
     /// At most so many; 0 means the default of 50, and nobody gets more than 1000.
     pub limit: usize,
@@ -41,6 +42,7 @@ impl ExecFilter {
         let conditions = [
             ("task_id", self.task_id.as_deref()),
             ("conversation_id", self.conversation_id.as_deref()),
+            ("agent_id", self.agent_id.as_deref()),
             ("project_id", self.project_id.as_ref().map(|id| id.as_str())),
             ("status", self.status.map(Status::as_str)),
         ];
@@ -93,16 +95,17 @@ impl Store {
         row.ok_or_else(|| not_found(id.as_str()))?.into_exec()
     }
 
-    /// The exec that a client gave this id.
-    pub fn find_client(&self, space: &SpaceId, client: &ClientId) -> Result<Option<ExecId>> {
-        let found: Option<String> = self.ask("look for the exec", |session| {
-            session.row(
-                "SELECT exec_id FROM sandbox_execs WHERE space_id = ?1 AND client_id = ?2",
+    /// The execs that clients gave this id, the newest first: each agent may give it once.
+    pub fn find_client(&self, space: &SpaceId, client: &ClientId) -> Result<Vec<ExecId>> {
+        let found: Vec<String> = self.ask("look for the exec", |session| {
+            session.rows(
+                "SELECT exec_id FROM sandbox_execs WHERE space_id = ?1 AND client_id = ?2
+                 ORDER BY opened_seq DESC",
                 values![space.as_str(), client.as_str()],
                 |row| row.get(0),
             )
         })?;
-        found.map(valid_id).transpose()
+        found.into_iter().map(valid_id).collect()
     }
 
     /// Newest first.

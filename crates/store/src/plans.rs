@@ -35,7 +35,8 @@ const FILL_SQLITE: &str = "WITH RECURSIVE n(i) AS
         'status', iif(i % 1000 = 0, 'failed', 'succeeded'),
         'client_id', format('c%d', i),
         'project_id', format('p%d', i % 100),
-        'ids', json_object('task_id', format('t%d', i / 10), 'conversation_id', format('c%d', i / 100)))
+        'ids', json_object('task_id', format('t%d', i / 10), 'conversation_id', format('c%d', i / 100),
+            'agent_id', format('a%d', i % 100)))
     FROM n;
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000)
     INSERT INTO ledger_entries SELECT 'local', i, i * 1000, 'planned', '', '{}', '[]', '{}', x'00', x'00'
@@ -61,10 +62,10 @@ const FILL_SQLITE: &str = "WITH RECURSIVE n(i) AS
 
 const FILL_POSTGRES: &str = "
     INSERT INTO sandbox_execs (space_id, exec_id, owner_id, opened_seq, closed_seq, closed_hash,
-        record, status, client_id, project_id, task_id, conversation_id)
+        record, status, client_id, project_id, task_id, conversation_id, agent_id)
     SELECT 'local', 'e_' || lpad(to_hex(i * 7919), 32, '0'), 'o', i, i, '\\x00', '{}',
         CASE WHEN i % 1000 = 0 THEN 'failed' ELSE 'succeeded' END, 'c' || i, 'p' || (i % 100),
-        't' || (i / 10), 'c' || (i / 100)
+        't' || (i / 10), 'c' || (i / 100), 'a' || (i % 100)
     FROM generate_series(1, 30000) i;
     INSERT INTO ledger_entries SELECT 'local', i, i * 1000, 'planned', '', '{}', '[]', '{}', '\\x00', '\\x00'
     FROM generate_series(1, 30000) i;
@@ -115,20 +116,22 @@ fn assert_walks(plan: &str, what: &str, session: &Session, index: &str) {
 
 fn exec_filters() -> Vec<(ExecFilter, &'static str)> {
     let mut filters = Vec::new();
-    for bits in 0..32u8 {
+    for bits in 0..64u8 {
         let on = |bit: u8| bits & (1 << bit) != 0;
         let filter = ExecFilter {
             status: on(0).then_some(Status::Failed),
             task_id: on(1).then(|| "t7".to_owned()),
             conversation_id: on(2).then(|| "c7".to_owned()),
+            agent_id: on(5).then(|| "a7".to_owned()),
             project_id: on(3).then(|| "p7".parse().unwrap()),
             limit: 10,
             cursor: on(4).then(|| "15000".to_owned()),
         };
-        let index = match (on(1), on(2), on(3), on(0)) {
+        let index = match (on(1), on(2), on(5), on(3), on(0)) {
             (true, ..) => "execs_by_task",
             (_, true, ..) => "execs_by_conversation",
-            (_, _, true, _) => "execs_by_project",
+            (_, _, true, ..) => "execs_by_agent",
+            (_, _, _, true, _) => "execs_by_project",
             (.., true) => "execs_by_status",
             _ => "execs_by_arrival",
         };

@@ -106,16 +106,18 @@ pub(crate) fn parse_ids(rows: Vec<(String, String)>) -> Result<Vec<(SpaceId, Exe
     rows.into_iter().map(parse).collect()
 }
 
-/// Refuses an exec id or client id that the space has already.
+/// Refuses an exec id that the space has already, or a client id that its agent has.
 pub(crate) fn ensure_new(session: &Session, record: &Exec) -> Result<()> {
     let space = record.ids.space_id.as_str();
     let client = record.client_id.as_ref().map(|id| id.as_str());
+    let agent = session.indexed(record.ids.agent_id.as_deref().unwrap_or_default());
     let taken: Option<String> = session
         .row(
             "SELECT exec_id FROM sandbox_execs WHERE space_id = ?1 AND exec_id = ?2
              UNION ALL
-             SELECT exec_id FROM sandbox_execs WHERE space_id = ?1 AND client_id = ?3",
-            values![space, record.exec_id.as_str(), client],
+             SELECT exec_id FROM sandbox_execs WHERE space_id = ?1 AND client_id = ?3
+                 AND coalesce(agent_id, '') = ?4",
+            values![space, record.exec_id.as_str(), client, agent.as_ref()],
             |row| row.get(0),
         )
         .doing("look for the exec")?;

@@ -22,6 +22,7 @@ const STEPS: &[&str] = &[
     include_str!("../schema/sqlite/0007_outbox.sql"),
     include_str!("../schema/sqlite/0008_grants_expire.sql"),
     include_str!("../schema/sqlite/0009_rows_under_proof.sql"),
+    include_str!("../schema/sqlite/0010_agents.sql"),
 ];
 
 /// The version that has rows under proof.

@@ -22,6 +22,7 @@ const STEPS: &[&str] = &[
     include_str!("../schema/postgres/0006_outbox.sql"),
     include_str!("../schema/postgres/0007_grants_expire.sql"),
     include_str!("../schema/postgres/0008_rows_under_proof.sql"),
+    include_str!("../schema/postgres/0009_agents.sql"),
 ];
 
 /// The version that has rows under proof.

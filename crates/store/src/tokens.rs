@@ -97,7 +97,8 @@ impl Kept {
 
 impl Store {
     /// Writes a token and the entry that says so. A name that a token of the space has which is not
-    /// revoked is a conflict; the same token with the same hash again changes nothing.
+    /// revoked is a conflict, and so is one that would make two tokens one agent where neither says
+    /// so; the same token with the same hash again changes nothing.
     pub fn create_token(&self, token: &Token, hash: &[u8; 32], by: &Actor) -> Result<()> {
         let (token, hash, by) = (token.clone(), *hash, by.clone());
         self.write(move |chains| {
@@ -115,6 +116,7 @@ impl Store {
                 None => {}
             }
             ensure_free(session, &token)?;
+            ensure_own_agent(session, &token)?;
             let text = written(&token)?;
             session
                 .execute(
@@ -139,6 +141,7 @@ impl Store {
                 "scopes": token.scopes,
                 "user_id": token.user_id,
                 "agent_id": token.agent_id,
+                "conversation_id": token.conversation_id,
                 "expires_at": token.expires_at,
             });
             let about = [(Guarded::Tokens, token.token_id.as_str())];
@@ -221,6 +224,35 @@ fn ensure_free(session: &Session, token: &Token) -> Result<()> {
         format!("a token of this space is called `{}` already", token.name),
     )
     .hint("choose another name, or revoke that token first"))
+}
+
+/// A token that is bound to no agent is the one of its own name. The choice of a name
+/// must not give what is another token's.
+fn ensure_own_agent(session: &Session, token: &Token) -> Result<()> {
+    let Some(agent) = token.agent() else {
+        return Ok(());
+    };
+    let rows: Vec<String> = session
+        .rows(
+            "SELECT token FROM tokens WHERE space_id = ?1 AND revoked_at IS NULL",
+            values![token.space_id.as_str()],
+            |row| row.get(0),
+        )
+        .doing("look for tokens of the same agent")?;
+    for text in rows {
+        let other = parsed(&text)?;
+        let both_say_so = other.agent_id.is_some() && token.agent_id.is_some();
+        if other.agent() == Some(agent) && !both_say_so {
+            let message = format!(
+                "the token `{}` of this space is the agent `{agent}` already",
+                other.name
+            );
+            return Err(Error::new(Code::Conflict, Stage::Parse, message)
+                .hint("choose another name, or bind the token to an agent of its own: `agent_id`")
+                .hint("two tokens are one agent where both are bound to it"));
+        }
+    }
+    Ok(())
 }
 
 fn entry(

@@ -421,6 +421,7 @@ class AsyncTokens:
         scopes: Optional[Sequence[str]] = None,
         user_id: Optional[str] = None,
         agent_id: Optional[str] = None,
+        conversation_id: Optional[str] = None,
         expires_at: Optional[str] = None,
     ) -> NewToken:
         return await self._client._send(
@@ -432,6 +433,7 @@ class AsyncTokens:
                     "scopes": scopes,
                     "user_id": user_id,
                     "agent_id": agent_id,
+                    "conversation_id": conversation_id,
                     "expires_at": expires_at,
                 }
             )

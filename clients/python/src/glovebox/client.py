@@ -418,6 +418,7 @@ class Tokens:
         scopes: Optional[Sequence[str]] = None,
         user_id: Optional[str] = None,
         agent_id: Optional[str] = None,
+        conversation_id: Optional[str] = None,
         expires_at: Optional[str] = None,
     ) -> NewToken:
         return self._client._send(
@@ -429,6 +430,7 @@ class Tokens:
                     "scopes": scopes,
                     "user_id": user_id,
                     "agent_id": agent_id,
+                    "conversation_id": conversation_id,
                     "expires_at": expires_at,
                 }
             )

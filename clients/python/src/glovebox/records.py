@@ -374,7 +374,9 @@ class Token:
     space_id: str = ""
     scopes: list[str] = values(list)
     user_id: Optional[str] = None
+    #: The one agent that its holder is; `*` for an orchestrator.
     agent_id: Optional[str] = None
+    conversation_id: Optional[str] = None
     created_at: Optional[datetime] = moment()
     expires_at: Optional[datetime] = moment()
     revoked_at: Optional[datetime] = moment()
@@ -436,6 +438,8 @@ class Sandbox:
     lifetime: str = ""
     #: The session or agent that it is kept for.
     scope: Optional[str] = None
+    #: The agent whose session it is.
+    agent_id: Optional[str] = None
     #: What it was made with.
     config: Mapping[str, Any] = values(dict)
     config_hash: str = ""

@@ -3,6 +3,7 @@
 //! everyone on the host.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use glovebox_model::{Limits, NetworkMode, Profile};
 
@@ -31,6 +32,8 @@ pub(super) struct Blueprint<'a> {
     /// Places of the sandbox that lie in memory, beside the operator's.
     pub(super) scratch: &'a [Tmpfs],
     pub(super) environment: &'a Environment,
+    /// A file with the filter of system calls; none where a runtime answers them itself.
+    pub(super) filter: Option<&'a Path>,
     pub(super) stdin: bool,
     pub(super) cwd: &'a str,
     pub(super) argv: &'a [String],
@@ -89,8 +92,11 @@ impl Args {
             self.pair("--cap-drop", capability);
         }
         self.pair("--security-opt", "no-new-privileges");
-        if let Some(file) = &config.seccomp_profile {
-            self.pair("--security-opt", &format!("seccomp={file}"));
+        let own = config.seccomp_profile.as_deref().map(Path::new);
+        if let Some(file) = own.or(asked.filter) {
+            let mut option = OsString::from("--security-opt=seccomp=");
+            option.push(file);
+            self.0.push(option);
         }
         if let Some(profile) = &config.apparmor_profile {
             self.pair("--security-opt", &format!("apparmor={profile}"));
@@ -209,7 +215,6 @@ fn tmpfs_option(tmpfs: &Tmpfs, size: u64) -> String {
 #[cfg(test)]
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
-    use std::path::Path;
 
     use glovebox_model::{
         Access, Bytes, Count, Cpus, DockerConfig, LimitsDemand, Millis, Result, SecurityMode, Tier,
@@ -292,6 +297,7 @@ mod tests {
             mounts: &mounts,
             scratch: &[],
             environment: &environment,
+            filter: Some(Path::new("/srv/glovebox/filter.json")),
             stdin: false,
             cwd: "/workspace/work",
             argv: &argv,
@@ -328,6 +334,7 @@ mod tests {
             "--init",
             "--read-only",
             "--network=none",
+            "--security-opt=seccomp=/srv/glovebox/filter.json",
             "--user=1000:1000",
             "--cap-drop=ALL",
             "--security-opt=no-new-privileges",

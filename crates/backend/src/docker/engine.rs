@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use glovebox_cage::seccomp::{Arch, container_profile};
 use glovebox_model::{Code, Error, Pull, Result, Stage};
 use glovebox_workspace::adapter::EngineView;
 
@@ -33,6 +34,7 @@ pub(super) struct Engine {
     facts: Mutex<Option<(Instant, EngineFacts)>>,
     seen: Mutex<Option<EngineView>>,
     images: Mutex<BTreeMap<String, Instant>>,
+    filter: Mutex<Option<PathBuf>>,
     orphans: Mutex<BTreeSet<String>>,
     /// One at a time removes them: a name may be another container's afterwards.
     sweeping: Mutex<()>,
@@ -52,9 +54,29 @@ impl Engine {
             facts: Mutex::new(None),
             seen: Mutex::new(None),
             images: Mutex::new(BTreeMap::new()),
+            filter: Mutex::new(None),
             orphans: Mutex::new(BTreeSet::new()),
             sweeping: Mutex::new(()),
         }
+    }
+
+    /// Where the filter of system calls lies that containers get; written once for each process.
+    pub(super) fn filter(&self) -> Result<PathBuf> {
+        let mut known = lock(&self.filter);
+        if let Some(path) = &*known {
+            return Ok(path.clone());
+        }
+        let failed = |error: std::io::Error| {
+            let message = "the filter of system calls cannot be written for the engine";
+            Error::new(Code::SetupFailed, Stage::Open, message).caused_by(error)
+        };
+        let path = self.state.join("container-filter.json");
+        let fresh = self.state.join(format!(".filter-{}", std::process::id()));
+        // Another process writes the same, and no reader gets half of it.
+        std::fs::write(&fresh, container_profile(Arch::HOST)).map_err(failed)?;
+        std::fs::rename(&fresh, &path).map_err(failed)?;
+        *known = Some(path.clone());
+        Ok(path)
     }
 
     pub(super) fn cli(&self) -> Result<Cli> {

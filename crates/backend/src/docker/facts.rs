@@ -314,16 +314,23 @@ impl EngineFacts {
             Guarantee::ReadOnlyRoot => {
                 missing("the root is writable", "set `read_only_root = true`")
             }
-            Guarantee::NoNetwork if asked.network != NetworkMode::Unrestricted => {
-                kernel("`--network none`")
+            Guarantee::NoNetwork if asked.network == NetworkMode::Unrestricted => {
+                missing("the policy grants a network", "`network = \"none\"`")
             }
-            Guarantee::NoNetwork => missing("the policy grants a network", "`network = \"none\"`"),
-            Guarantee::EgressOnly if asked.network != NetworkMode::Unrestricted => {
-                kernel("`--network none`")
-            }
-            Guarantee::EgressOnly => missing(
+            Guarantee::EgressOnly if asked.network == NetworkMode::Unrestricted => missing(
                 "a container reaches whatever its engine's network does",
                 "use the `native` backend",
+            ),
+            // No network namespace holds AF_VSOCK, and engines' own filters leave ways to it.
+            Guarantee::NoNetwork | Guarantee::EgressOnly if own_kernel => {
+                kernel("`--network none`, and the inner kernel has no AF_VSOCK")
+            }
+            Guarantee::NoNetwork | Guarantee::EgressOnly if self.seccomp && asked.own_filter => {
+                kernel("`--network none`, and our filter of system calls closes AF_VSOCK")
+            }
+            Guarantee::NoNetwork | Guarantee::EgressOnly => missing(
+                "`--network none`, but nothing that we know of closes AF_VSOCK",
+                "use an engine with seccomp and leave `seccomp_profile` out, or gVisor",
             ),
             Guarantee::OwnPids => kernel("a process namespace, with an init of its own"),
             Guarantee::OwnMounts => kernel("a mount namespace"),
@@ -343,6 +350,8 @@ pub(super) struct Asked<'a> {
     pub(super) runtime: Option<&'a str>,
     pub(super) read_only_root: bool,
     pub(super) network: NetworkMode,
+    /// The filter of system calls is ours, and not one that the operator names.
+    pub(super) own_filter: bool,
 }
 
 /// Nothing can be promised by an engine that does not answer.

@@ -1,6 +1,7 @@
 //! A container for one exec: made with its command, started once, removed.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +33,7 @@ pub(super) struct Design {
     pub(super) cpus: u32,
     pub(super) largest_file: Option<u64>,
     pub(super) places: Places,
+    pub(super) filter: Option<PathBuf>,
     pub(super) isolation: Isolation,
 }
 
@@ -57,6 +59,7 @@ impl Design {
             mounts: &self.places.mounts,
             scratch: &self.places.scratch,
             environment,
+            filter: self.filter.as_deref(),
             stdin,
             cwd,
             argv,

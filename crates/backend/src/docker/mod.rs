@@ -203,6 +203,7 @@ impl Docker {
             runtime: config.runtime.as_deref(),
             read_only_root: config.read_only_root,
             network: NetworkMode::None,
+            own_filter: config.seccomp_profile.is_none(),
         }
     }
 
@@ -259,6 +260,10 @@ impl Docker {
         let seen = engine.seen(&cli, image)?;
         let places = Places::new(spec, &engine.settings, &seen)?;
         let countable = !facts.own_kernel(asked.runtime);
+        let filter = match facts.seccomp && countable {
+            true => Some(engine.filter()?),
+            false => None,
+        };
         let design = Design {
             engine: Arc::clone(engine),
             name: name.clone(),
@@ -269,6 +274,7 @@ impl Docker {
             runtime: asked.runtime.map(str::to_owned),
             cpus: facts.cpus,
             places,
+            filter,
             isolation,
             cli,
         };

@@ -8,6 +8,7 @@ mod bpf;
 #[cfg(test)]
 mod interpret;
 mod notify;
+mod profile;
 mod table;
 
 use std::borrow::Cow;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use bpf::Instruction;
 pub(crate) use notify::compile as notify;
+pub use profile::container_profile;
 
 /// The machines the filter is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

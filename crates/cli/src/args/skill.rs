@@ -100,7 +100,9 @@ pub(crate) struct SkillRunArgs {
 /// Take a skill into your directory of skills
 ///
 /// Either form is taken: a `manifest.json`, or a `SKILL.md` with front matter, for which a manifest
-/// is made. It is checked first, and is there whole or not at all.
+/// is made. It is checked first, and is there whole or not at all. Where it takes the place of another,
+/// what it may do and use is compared: more than before, and the place of one that came with Glovebox,
+/// is asked about.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   glovebox skill add ./report.make --skills-dir ~/skills
@@ -113,6 +115,9 @@ pub(crate) struct SkillAddArgs {
     /// Put it into the place of one with the same id
     #[arg(long)]
     pub(crate) replace: bool,
+    /// Do not ask, also where it may do or use more than the one before it
+    #[arg(long, short)]
+    pub(crate) yes: bool,
 }
 
 /// Remove a skill from your directory of skills

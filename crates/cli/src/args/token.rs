@@ -50,9 +50,13 @@ pub(crate) struct TokenCreateArgs {
     /// Not valid any longer after this time (`12h`, `30d`)
     #[arg(long, value_name = "TIME")]
     pub(crate) expires: Option<Millis>,
-    /// Whoever holds it is this agent, and no other
+    /// The one agent that its holder is; without it the one that is called like the token, and with
+    /// `*` each that a request names
     #[arg(long, value_name = "ID", value_parser = id)]
     pub(crate) agent_id: Option<String>,
+    /// Its holder takes part in this conversation, and in no other
+    #[arg(long, value_name = "ID", value_parser = id)]
+    pub(crate) conversation_id: Option<String>,
     /// Whoever holds it acts for this user, and for no other
     #[arg(long, value_name = "ID", value_parser = id)]
     pub(crate) user_id: Option<String>,

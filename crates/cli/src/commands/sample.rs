@@ -144,6 +144,7 @@ pub(crate) fn sandbox() -> Sandbox {
         project_id: "demo".parse().unwrap(),
         lifetime: Lifetime::Agent,
         scope: Some("ann".to_owned()),
+        agent_id: None,
         config: SandboxConfig {
             backend: glovebox_model::BackendName::Native,
             image: None,

@@ -56,6 +56,7 @@ fn request(args: TokenCreateArgs, now: Timestamp) -> Result<TokenRequest> {
         scopes,
         user_id: args.user_id,
         agent_id: args.agent_id,
+        conversation_id: args.conversation_id,
         expires_at: expiry::end(args.expires, now)?,
     })
 }
@@ -152,6 +153,7 @@ fn show(global: &Global, token: &Token) -> Result<Exit> {
         ("scopes", Some(scopes.join(", "))),
         ("user", token.user_id.clone()),
         ("agent", token.agent_id.clone()),
+        ("conversation", token.conversation_id.clone()),
         ("created", Some(time(token.created_at))),
         ("expires", token.expires_at.map(time)),
         ("revoked", token.revoked_at.map(time)),
@@ -209,6 +211,7 @@ mod tests {
             scopes: [].into(),
             user_id: None,
             agent_id: None,
+            conversation_id: None,
             created_at: at(940),
             expires_at: None,
             revoked_at: None,

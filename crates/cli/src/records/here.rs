@@ -55,9 +55,9 @@ impl Here {
         };
         let client = match name.parse::<ClientId>() {
             Ok(client) => self.store.find_client(&self.space, &client)?,
-            Err(_) => None,
+            Err(_) => Vec::new(),
         };
-        client.ok_or(unknown)
+        client.into_iter().next().ok_or(unknown)
     }
 
     pub(super) fn get(&self, id: &ExecId) -> Result<Exec> {

@@ -54,7 +54,7 @@ impl Binding {
         let more = differing.len() > TOLD;
         let is_told = |path: &String| path == WORK && !differing.is_empty();
         let paths = paths.filter(|path| !is_told(path));
-        for path in paths.chain(differing.iter().take(TOLD).map(|it| it.display())) {
+        for path in paths.chain(differing.iter().take(TOLD).map(|it| it.one_line())) {
             let path = visible(&path);
             if !told.contains(&path) {
                 told.push(path);

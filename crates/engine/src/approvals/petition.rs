@@ -95,7 +95,7 @@ impl Petition {
             inputs: skill::inputs(call, exec)
                 .iter()
                 .map(|input| ScriptRef {
-                    path: input.path.display(),
+                    path: input.path.one_line(),
                     digest: sha256(&input.content),
                 })
                 .collect(),

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use glovebox_backend::Cancel;
 use glovebox_model::{
-    Answer, Approval, ApprovalId, ApprovalState, Call, Code, Error, Exec, ExecId, Party, Reply,
-    Result, SpaceId, Stage, Status, Via, visible,
+    Answer, Approval, ApprovalState, Call, Code, Error, Exec, ExecId, Party, Reply, Result,
+    SpaceId, Stage, Status, Via, visible,
 };
 use glovebox_policy::Config;
 use glovebox_store::{Admitted, Adopted, NOBODY, NewGrant, Opened, RequestKey, Terms};
@@ -25,6 +25,7 @@ use super::{Dispatcher, locked};
 use crate::approvals::{Petition, Replayed, answered, denied, expired, gone_by, put_off};
 use crate::engine::Planned;
 use crate::path::Draft;
+use crate::sight::Seen;
 
 /// So many askers of one space can use their share of its places to the full.
 const ASKERS: u32 = 4;
@@ -248,15 +249,14 @@ impl Dispatcher {
     /// An answer of a person to one request of their space. What becomes of the exec follows.
     pub fn reply(
         self: &Arc<Self>,
-        space: &SpaceId,
-        id: &ApprovalId,
+        approval: &Seen<Approval>,
         by: Party,
         via: Via,
         answer: Answer,
     ) -> Result<Approval> {
-        let store = self.store()?;
-        let approval = store.approval(Some(space), id)?;
-        let grant = self.check_answer(&approval, &answer)?;
+        let (store, id) = (self.store()?, &approval.id);
+        let space = &approval.space_id;
+        let grant = self.check_answer(approval, &answer)?;
         let now = Timestamp::now();
         let reply = Reply {
             by: by.name,
@@ -461,9 +461,7 @@ impl Dispatcher {
                 self.tell_end(&record, awaiting.since.elapsed());
                 Ok(record)
             }
-            Ok(Err(unclosed)) if unclosed.error.code == Code::Conflict => {
-                self.find(space, id.as_str())
-            }
+            Ok(Err(unclosed)) if unclosed.error.code == Code::Conflict => self.record(space, id),
             Ok(Err(unclosed)) => {
                 let again = Awaiting {
                     opened: unclosed.opened,

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use super::hall::Account;
 use super::locked;
 use crate::effects::Listener;
+use crate::sight::Seen;
 
 /// How far an exec has come, for whoever watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,8 +71,8 @@ impl Attended {
 
     /// The final record as it was written down. None: it has not ended, or its end was not written
     /// here; the store knows more.
-    pub fn record(&self) -> Option<&Exec> {
-        self.live.closed.get()
+    pub fn record(&self) -> Option<Seen<Exec>> {
+        self.live.closed.get().cloned().map(Seen::own)
     }
 }
 

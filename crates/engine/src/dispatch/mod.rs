@@ -15,6 +15,7 @@ mod perform;
 mod retrieve;
 mod sandboxes;
 mod seal;
+mod seen;
 mod stock;
 mod submit;
 mod watchman;
@@ -28,8 +29,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use glovebox_model::{
-    Attempt, Call, ClientId, Code, Correlation, Effect, Error, Exec, ExecId, ProjectId, Result,
-    Settings, SpaceId, Stage, Status, WorkspaceRef,
+    Attempt, Call, Code, Correlation, Effect, Error, Exec, ExecId, ProjectId, Result, Settings,
+    SpaceId, Stage, Status, WorkspaceRef,
 };
 use glovebox_policy::{Config, Explanation, HostFacts, Surface, ToolPolicy};
 use glovebox_store::{Actor, StateDir, Store};
@@ -44,6 +45,7 @@ use crate::pool::Pool;
 use crate::recovery::Recovered;
 use crate::secrets::{KeySource, Secrets};
 use crate::settings::ToolchainSettings;
+use crate::sight::{Eyes, Seen};
 use crate::webhooks::Webhook;
 
 pub use drain::Drained;
@@ -280,9 +282,10 @@ impl Dispatcher {
         *locked(&self.on_end) = Some(Box::new(hook));
     }
 
-    pub fn explain(&self, mut call: Call) -> Explanation {
+    pub fn explain(&self, eyes: &Eyes, mut call: Call) -> Explanation {
         self.engine.lead(&mut call);
-        let explained = self.engine.explain(call);
+        let explained = self.may_name(eyes, &call);
+        let explained = explained.and_then(|()| self.engine.explain(call));
         explained.unwrap_or_else(|error| Explanation::of(Err(&error)))
     }
 
@@ -291,21 +294,9 @@ impl Dispatcher {
         self.engine.config().tools_for(ids)
     }
 
-    /// By its id or by its caller's own. One of another space is as unknown as any other.
-    pub fn find(&self, space: &SpaceId, name: &str) -> Result<Exec> {
-        let store = self.store()?;
-        let id = match name.parse::<ExecId>() {
-            Ok(id) => Some(id),
-            Err(_) => match name.parse::<ClientId>() {
-                Ok(client) => store.find_client(space, &client)?,
-                Err(_) => None,
-            },
-        };
-        let mut exec = match id.map(|id| store.get(space, &id)) {
-            Some(Err(error)) if error.code == Code::NotFound => return Err(unknown(name)),
-            Some(found) => found?,
-            None => return Err(unknown(name)),
-        };
+    /// As it is now.
+    fn record(&self, space: &SpaceId, id: &ExecId) -> Result<Exec> {
+        let mut exec = self.store()?.get(space, id)?;
         self.place_in_queue(&mut exec);
         Ok(exec)
     }
@@ -319,36 +310,48 @@ impl Dispatcher {
     }
 
     /// `None` when it has ended, or another server has it.
-    pub fn watch(&self, space: &SpaceId, id: &ExecId) -> Option<watch::Receiver<Progress>> {
-        self.live_one(space, id).map(|live| live.watch())
+    pub fn watch(&self, exec: &Seen<Exec>) -> Option<watch::Receiver<Progress>> {
+        let live = self.live_one(&exec.ids.space_id, &exec.exec_id);
+        live.map(|live| live.watch())
     }
 
     /// As [`Dispatcher::watch`], for whoever wants nothing but its end.
-    pub fn attend(&self, space: &SpaceId, id: &ExecId) -> Option<Attended> {
-        self.live_one(space, id).map(Attended::new)
+    pub fn attend(&self, exec: &Seen<Exec>) -> Option<Attended> {
+        let live = self.live_one(&exec.ids.space_id, &exec.exec_id);
+        live.map(Attended::new)
     }
 
     /// At most `most` events after number `after`.
-    pub fn events(&self, exec: &Exec, after: u64, most: usize) -> Result<EventPage> {
+    pub fn events(&self, exec: &Seen<Exec>, after: u64, most: usize) -> Result<EventPage> {
         events::read(&*self.layout(&exec.ids.space_id)?, exec, after, most)
     }
 
     /// At most so many attempts to get out, from a place in the log on, and the place after them.
-    pub fn network(&self, exec: &Exec, from: u64, most: usize) -> Result<(Vec<Attempt>, u64)> {
+    pub fn network(
+        &self,
+        exec: &Seen<Exec>,
+        from: u64,
+        most: usize,
+    ) -> Result<(Vec<Attempt>, u64)> {
         self.engine.network_log(exec, from, most)
     }
 
     /// What an exec did, from a place in its log on; the place after it, and whether that is all.
-    pub fn effects(&self, exec: &Exec, from: u64, most: usize) -> Result<(Vec<Effect>, u64, bool)> {
+    pub fn effects(
+        &self,
+        exec: &Seen<Exec>,
+        from: u64,
+        most: usize,
+    ) -> Result<(Vec<Effect>, u64, bool)> {
         self.engine.effects(exec, from, most)
     }
 
     /// The call that does a simulation for real.
-    pub fn rehearsed(&self, space: &SpaceId, exec: &ExecId) -> Result<Rehearsed> {
-        let mut rehearsed = self.engine.rehearsed(space, exec)?;
+    pub fn rehearsed(&self, exec: &Seen<Exec>) -> Result<Rehearsed> {
+        let space = &exec.ids.space_id;
+        let mut rehearsed = self.engine.rehearsed(space, &exec.exec_id)?;
         // `glovebox run` stood in it, and so it did not say where that was.
-        let project = self.store()?.get(space, exec)?.project_id;
-        if let Some(lent) = self.engine.lent_as(space, &project) {
+        if let Some(lent) = self.engine.lent_as(space, &exec.project_id) {
             rehearsed.call.workspace = WorkspaceRef::Adopted(lent.path().to_owned());
         }
         Ok(rehearsed)
@@ -356,12 +359,11 @@ impl Dispatcher {
 
     /// One that waits is canceled at once; one that runs is asked to end, and killed if it does
     /// not; one that has ended stays as it is.
-    pub fn cancel(&self, space: &SpaceId, name: &str) -> Result<Exec> {
-        let exec = self.find(space, name)?;
+    pub fn cancel(&self, exec: Seen<Exec>) -> Result<Exec> {
         if exec.status.is_final() {
-            return Ok(exec);
+            return Ok(exec.into_inner());
         }
-        let id = &exec.exec_id;
+        let (space, id) = (&exec.ids.space_id, &exec.exec_id);
         if let Some(canceled) = self.cancel_awaiting(space, id) {
             return canceled;
         }
@@ -373,7 +375,7 @@ impl Dispatcher {
             Some(live) => live.cancel(),
             None => self.store()?.ask_cancel(space, id)?,
         }
-        self.find(space, id.as_str())
+        self.record(space, id)
     }
 
     /// Whether anything of a workspace runs or waits here.
@@ -488,17 +490,6 @@ fn no_toolchains() -> ToolchainSettings {
         host: toolchain::Host::of_process("/", None),
         mode: toolchain::Mode::Off,
     }
-}
-
-/// The same words for an id that never was, one of another space, and one that is no id at all.
-fn unknown(name: &str) -> Error {
-    let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
-    Error::new(
-        Code::NotFound,
-        Stage::Parse,
-        format!("there is no exec `{shown}`"),
-    )
-    .hint("`GET /v1/execs` lists those of your space")
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

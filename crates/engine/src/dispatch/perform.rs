@@ -260,7 +260,7 @@ impl Dispatcher {
     pub(super) fn cancel_waiting(&self, waiting: Waiting) -> Result<Exec> {
         let live = Arc::clone(&waiting.live);
         let Start::Queued(entry) = waiting.start else {
-            return self.find(&live.space, live.exec.as_str());
+            return self.record(&live.space, &live.exec);
         };
         let mut record = waiting.plan.record().clone();
         record.status = Status::Canceled;
@@ -287,7 +287,7 @@ impl Dispatcher {
                 self.tell_end(&record, waiting.since.elapsed());
                 Ok(record)
             }
-            None => self.find(&live.space, live.exec.as_str()),
+            None => self.record(&live.space, &live.exec),
         }
     }
 

@@ -3,9 +3,11 @@
 use glovebox_model::{BackendName, Correlation, Error, Lifetime, Result, Sandbox, SpaceId};
 
 use super::Dispatcher;
+use super::seen::no_sandbox;
 use super::stock::Stock;
 use crate::backends::BackendView;
 use crate::kept::{Pruned, Recreated, SandboxExplanation, SandboxRequest, Selection};
+use crate::sight::{Eyes, Seen};
 
 /// The container engine that the configuration speaks of.
 #[derive(Debug)]
@@ -21,7 +23,8 @@ pub struct ContainerEngine {
 
 impl Dispatcher {
     /// Waits until it stands.
-    pub fn create_sandbox(&self, request: SandboxRequest) -> Result<Sandbox> {
+    pub fn create_sandbox(&self, eyes: &Eyes, request: SandboxRequest) -> Result<Sandbox> {
+        self.may_work_on(eyes, &request.project)?;
         let mut supply = Stock {
             dispatcher: self,
             cancel: None,
@@ -29,24 +32,31 @@ impl Dispatcher {
         self.engine.create_sandbox(request, &mut supply)
     }
 
-    pub fn sandboxes(&self, space: &SpaceId) -> Result<Vec<Sandbox>> {
-        self.engine.sandboxes(space)
+    /// As it is now.
+    pub fn sandbox(&self, eyes: &Eyes, row: &Seen<Sandbox>) -> Result<Sandbox> {
+        let name = row.sandbox_id.as_str();
+        let row = self.engine.sandbox(&row.space_id, name)?;
+        let seen = self.engine.seen_sandbox(eyes, row);
+        seen.map(Seen::into_inner).ok_or_else(no_sandbox)
     }
 
-    pub fn sandbox(&self, space: &SpaceId, name: &str) -> Result<Sandbox> {
-        self.engine.sandbox(space, name)
-    }
-
-    pub fn explain_sandbox(&self, request: &SandboxRequest) -> Result<SandboxExplanation> {
+    pub fn explain_sandbox(
+        &self,
+        eyes: &Eyes,
+        request: &SandboxRequest,
+    ) -> Result<SandboxExplanation> {
+        self.may_work_on(eyes, &request.project)?;
         self.engine.explain_sandbox(request)
     }
 
-    pub fn remove_sandbox(&self, space: &SpaceId, name: &str) -> Result<Sandbox> {
-        self.engine.remove_sandbox(space, name, "removed")
+    pub fn remove_sandbox(&self, row: &Seen<Sandbox>) -> Result<Sandbox> {
+        let name = row.sandbox_id.as_str();
+        self.engine.remove_sandbox(&row.space_id, name, "removed")
     }
 
-    pub fn recreate_sandboxes(&self, space: &SpaceId, which: &Selection) -> Result<Recreated> {
-        self.engine.recreate_sandboxes(space, which)
+    /// Those of them that are there for them.
+    pub fn recreate_sandboxes(&self, eyes: &Eyes, which: &Selection) -> Result<Recreated> {
+        self.engine.recreate_sandboxes(eyes, which)
     }
 
     pub fn prune_sandboxes(&self) -> Result<Pruned> {

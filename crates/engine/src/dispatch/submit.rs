@@ -19,6 +19,7 @@ use super::seal::Kept;
 use super::{Dispatcher, locked};
 use crate::engine::{Planned, refusal};
 use crate::path::{self, Draft, Plan};
+use crate::sight::{Eyes, Seen};
 use crate::stage;
 
 /// What a caller sends.
@@ -31,12 +32,14 @@ pub struct Submission {
     pub key: Option<RequestKey>,
     /// Who sends it: they cannot approve it themselves.
     pub by: Party,
+    /// What is there for them to name.
+    pub eyes: Eyes,
 }
 
 #[derive(Debug)]
 pub struct Submitted {
     /// As it is now: waiting, running, or refused by policy.
-    pub exec: Exec,
+    pub exec: Seen<Exec>,
     /// The same request was here before; nothing was started.
     pub replayed: bool,
 }
@@ -69,8 +72,10 @@ impl Dispatcher {
             objection,
             key,
             by,
+            eyes,
         } = submission;
         self.engine.lead(&mut call);
+        self.may_name(&eyes, &call)?;
         let (project, draft, plan) = self.engine.receive(call.clone())?;
         let plan = match objection.map_or(plan, Err) {
             Ok(Planned::Ready(plan)) => *plan,
@@ -110,7 +115,7 @@ impl Dispatcher {
     fn submitted(&self, call: &Call, taken: Result<Exec, ExecId>) -> Result<Submitted> {
         match taken {
             Ok(exec) => Ok(Submitted {
-                exec,
+                exec: Seen::own(exec),
                 replayed: false,
             }),
             Err(existing) => self.replayed(call, &existing),
@@ -245,16 +250,18 @@ impl Dispatcher {
         let record = refusal(draft, error)?;
         match self.store()?.refuse_with(record, key)? {
             Refused::Recorded(exec) => Ok(Submitted {
-                exec,
+                exec: Seen::own(exec),
                 replayed: false,
             }),
             Refused::Existing(id) => self.replayed(call, &id),
         }
     }
 
+    /// A key is its caller's, and so is what was made with it.
     fn replayed(&self, call: &Call, id: &ExecId) -> Result<Submitted> {
+        let exec = self.record(&call.ids.space_id, id)?;
         Ok(Submitted {
-            exec: self.find(&call.ids.space_id, id.as_str())?,
+            exec: Seen::own(exec),
             replayed: true,
         })
     }

@@ -1,10 +1,12 @@
 //! Workspaces, as a server's callers see them.
 
-use glovebox_model::{Code, ProjectId, Result, SpaceId, WorkspaceRef};
+use glovebox_model::{Code, Error, Exec, ProjectId, Result, SpaceId, Stage, WorkspaceRef};
+use glovebox_policy::FileAudit;
 use glovebox_snapshot::{Collected, Verified, Watch};
 use glovebox_store::Actor;
 
 use super::Dispatcher;
+use crate::sight::{Eyes, Seen};
 use crate::workspaces::Workspace;
 
 /// What one workspace may hold.
@@ -15,34 +17,60 @@ pub struct Quota {
 }
 
 impl Dispatcher {
-    /// One that is there.
+    /// One that is there. One that is named after another agent is not.
     pub fn workspace(
         &self,
-        space: &SpaceId,
+        eyes: &Eyes,
         project: &ProjectId,
         by: Option<Actor>,
     ) -> Result<Workspace<'_>> {
+        if !self.engine.may_work_on(eyes, project) {
+            let message = format!("there is no workspace `{project}`");
+            return Err(Error::new(Code::NotFound, Stage::Open, message));
+        }
         let which = WorkspaceRef::Project(project.clone());
-        self.engine.workspace(space, &which, by)
+        let workspace = self.engine.workspace(eyes.space(), &which, by)?;
+        Ok(workspace.looked_at_by(eyes))
+    }
+
+    /// The one that an exec worked on: who sees the exec decides about its changes.
+    pub fn workspace_of(&self, eyes: &Eyes, exec: &Seen<Exec>, by: Actor) -> Result<Workspace<'_>> {
+        let which = WorkspaceRef::Project(exec.project_id.clone());
+        let space = &exec.ids.space_id;
+        let workspace = self.engine.workspace(space, &which, Some(by))?;
+        Ok(workspace.looked_at_by(eyes))
     }
 
     /// One that is there, or a new one with the operator's template in it.
     pub fn make_workspace(
         &self,
-        space: &SpaceId,
+        eyes: &Eyes,
         project: &ProjectId,
         by: Option<Actor>,
     ) -> Result<Workspace<'_>> {
-        match self.workspace(space, project, by.clone()) {
+        self.may_work_on(eyes, project)?;
+        match self.workspace(eyes, project, by.clone()) {
             Err(error) if error.code == Code::NotFound => {}
             found => return found,
         }
-        self.layout(space)?.project(project)?;
-        let workspace = self.workspace(space, project, by)?;
+        self.layout(eyes.space())?.project(project)?;
+        let workspace = self.workspace(eyes, project, by)?;
         if self.engine.template()?.is_some() {
             workspace.seed(None)?;
         }
         Ok(workspace)
+    }
+
+    /// Those of a space that are there for them, at most so many.
+    pub fn projects(&self, eyes: &Eyes, most: usize) -> Result<Vec<ProjectId>> {
+        let mut projects = self.layout(eyes.space())?.projects(most)?;
+        projects.retain(|project| self.engine.may_work_on(eyes, project));
+        Ok(projects)
+    }
+
+    /// What of the file API is in the ledger.
+    pub fn file_audit(&self) -> FileAudit {
+        self.engine.workspace_settings().audit
     }
 
     pub fn quota(&self) -> Quota {

@@ -170,13 +170,13 @@ fn differences(shown: &[Effect], done: &[Effect]) -> Vec<(String, String)> {
     let now: HashMap<_, _> = writes(done).flat_map(left).collect();
     let other = writes(done).flat_map(left).filter_map(|(path, is)| {
         let how = how(known.get(path).copied(), is)?;
-        Some((path.display(), how))
+        Some((path.one_line(), how))
     });
     // One that only got another time need not get it again.
     let lasting = |it: &&FileWrite| it.before.as_ref() != it.after.as_ref();
     let kept = writes(shown).filter(lasting).flat_map(left);
     let missing = kept.filter(|(path, is)| *is != Left::Tried && !now.contains_key(path));
-    let missing = missing.map(|(path, _)| (path.display(), "was left as it was".to_owned()));
+    let missing = missing.map(|(path, _)| (path.one_line(), "was left as it was".to_owned()));
     other.chain(missing).collect()
 }
 

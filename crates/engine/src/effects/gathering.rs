@@ -115,7 +115,8 @@ impl Gathering {
             at: Timestamp::now(),
             deed: observed.deed,
             would_succeed: observed.refusal.is_none(),
-            failure_reason: observed.refusal,
+            // It may quote a name, and what follows a line break in that would pass for another line.
+            failure_reason: observed.refusal.map(|why| why.replace('\n', "\\n")),
             provisional,
             simulated_result: observed.simulated_result,
         })?;

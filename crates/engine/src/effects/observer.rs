@@ -146,6 +146,7 @@ impl<'engine> Observer<'engine> {
             ),
             Place::Outside if shown.split('/').any(|part| part == BYTECODE) => return,
             Place::Outside => {
+                let shown = path.one_line();
                 let why =
                     format!("`{shown}` is outside the workspace, and nothing there is written");
                 (Ok(path.clone()), Some(why))

@@ -18,6 +18,7 @@ use super::drift::hash_of;
 use crate::containers::Container;
 use crate::engine::Engine;
 use crate::prepare::Supply;
+use crate::sight::{Eyes, Seen};
 
 /// What a sandbox is asked to be.
 #[derive(Debug, Clone)]
@@ -209,13 +210,17 @@ impl Engine {
         Ok(Some(row))
     }
 
-    pub fn recreate_sandboxes(&self, space: &SpaceId, which: &Selection) -> Result<Recreated> {
+    pub fn recreate_sandboxes(&self, eyes: &Eyes, which: &Selection) -> Result<Recreated> {
+        let space = eyes.space();
         let rows = match which {
             Selection::One(name) => vec![self.own(space, name)?],
             _ => self.sandboxes(space)?,
         };
         let mut done = Recreated::default();
-        for row in rows {
+        let seen = rows
+            .into_iter()
+            .filter_map(|row| self.seen_sandbox(eyes, row));
+        for row in seen.map(Seen::into_inner) {
             let wanted = self.wanted_now(&row);
             let is_meant = match which {
                 Selection::All | Selection::One(_) => true,
@@ -255,7 +260,10 @@ impl Engine {
         let mut ids = Correlation::of_space(row.space_id.clone());
         match row.lifetime {
             Lifetime::Agent => ids.agent_id.clone_from(&row.scope),
-            Lifetime::Session => ids.session_id.clone_from(&row.scope),
+            Lifetime::Session => {
+                ids.session_id.clone_from(&row.scope);
+                ids.agent_id.clone_from(&row.agent_id);
+            }
             Lifetime::Exec | Lifetime::Shared => {}
         }
         let request = SandboxRequest {

@@ -283,6 +283,10 @@ fn scope(ids: &Correlation, lifetime: Lifetime, project: &ProjectId) -> Result<S
         project: project.clone(),
         lifetime,
         key,
+        agent: match lifetime {
+            Lifetime::Session => ids.agent_id.clone(),
+            Lifetime::Exec | Lifetime::Agent | Lifetime::Shared => None,
+        },
     })
 }
 
@@ -308,6 +312,7 @@ fn new_row(scope: &Scope, name: &str, berth: &Berth) -> Sandbox {
         project_id: scope.project.clone(),
         lifetime: scope.lifetime,
         scope: scope.key.clone(),
+        agent_id: scope.agent.clone(),
         config_hash: hash_of(&berth.wanted),
         config: berth.wanted.clone(),
         asked: berth.asked.clone(),

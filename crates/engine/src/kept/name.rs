@@ -18,6 +18,8 @@ pub(crate) struct Scope {
     pub(crate) lifetime: Lifetime,
     /// The session or agent; none when it is shared.
     pub(crate) key: Option<String>,
+    /// Whose session it is: two agents may use the same words for theirs.
+    pub(crate) agent: Option<String>,
 }
 
 impl Scope {
@@ -26,6 +28,7 @@ impl Scope {
             && row.project_id == self.project
             && row.lifetime == self.lifetime
             && row.scope == self.key
+            && row.agent_id == self.agent
     }
 
     /// The same scope has the same name, on every server of a store and after every restart; two
@@ -41,7 +44,7 @@ impl Scope {
             key,
         ];
         let mut digest = Sha256::new();
-        for part in parts {
+        for part in parts.into_iter().chain(self.agent.as_deref()) {
             digest.update((part.len() as u64).to_be_bytes());
             digest.update(part);
         }
@@ -89,6 +92,7 @@ mod tests {
             project: "p".parse().unwrap(),
             lifetime: Lifetime::Agent,
             key: Some(key.to_owned()),
+            agent: None,
         }
     }
 
@@ -122,6 +126,7 @@ mod tests {
             |it: &mut Scope| it.lifetime = Lifetime::Session,
             |it: &mut Scope| it.key = Some("bob".to_owned()),
             |it: &mut Scope| it.key = None,
+            |it: &mut Scope| it.agent = Some("ann".to_owned()),
         ] {
             let mut other = scope("ann");
             change(&mut other);
@@ -142,6 +147,8 @@ mod tests {
             |it: &mut Scope| it.space = "other".parse().unwrap(),
             |it: &mut Scope| it.project = "q".parse().unwrap(),
             |it: &mut Scope| it.lifetime = Lifetime::Session,
+            |it: &mut Scope| it.agent = Some("ann".to_owned()),
+            |it: &mut Scope| it.agent = Some("bob".to_owned()),
         ] {
             let mut other = scope("a b");
             change(&mut other);

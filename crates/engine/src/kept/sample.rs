@@ -48,6 +48,7 @@ pub(crate) fn sandbox() -> Sandbox {
         project_id: "p".parse().unwrap(),
         lifetime: Lifetime::Agent,
         scope: Some("ann".to_owned()),
+        agent_id: None,
         config_hash: hash_of(&config),
         config,
         asked: PartialProfile::default(),

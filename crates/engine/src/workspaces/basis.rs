@@ -156,7 +156,7 @@ impl Basis {
             .iter()
             .filter(was_there)
             .filter(is_bound)
-            .map(|it| format!("`{}`", it.path.display()))
+            .map(|it| format!("`{}`", it.path.one_line()))
             .collect();
         let more = paths.len().saturating_sub(NAMED);
         let named = paths.get(..NAMED).unwrap_or(&paths).join(", ");

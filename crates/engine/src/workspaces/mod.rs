@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use glovebox_model::{Code, Error, ExecId, Result, SpaceId, Stage, WorkspaceRef};
 use glovebox_policy::WorkspaceSettings;
-use glovebox_snapshot::Snapshots;
+use glovebox_snapshot::{Snapshot, Snapshots};
 use glovebox_store::Actor;
 use glovebox_workspace::{Dir, Occupied, Project};
 use serde_json::{Value, json};
@@ -32,6 +32,7 @@ pub(crate) use stay::{Stay, aside};
 pub use waiting::{Decided, WaitingChanges};
 
 use crate::engine::Engine;
+use crate::sight::Eyes;
 
 /// One workspace, and who works on it.
 #[derive(Debug)]
@@ -42,6 +43,8 @@ pub struct Workspace<'engine> {
     /// Where an adopted one is.
     adopted: Option<std::path::PathBuf>,
     by: Option<Actor>,
+    /// Who looks at it; none for the owner of the state directory.
+    eyes: Option<Eyes>,
 }
 
 impl Engine {
@@ -81,6 +84,7 @@ impl Engine {
             project,
             adopted,
             by,
+            eyes: None,
         })
     }
 
@@ -104,6 +108,18 @@ impl Engine {
 }
 
 impl Workspace<'_> {
+    pub(crate) fn looked_at_by(mut self, eyes: &Eyes) -> Self {
+        self.eyes = Some(eyes.clone());
+        self
+    }
+
+    /// Whether a snapshot is there for who looks.
+    fn sees(&self, snapshot: &Snapshot) -> bool {
+        let agent = snapshot.agent_id.as_deref();
+        let eyes = self.eyes.as_ref();
+        eyes.is_none_or(|eyes| self.engine.sees_snapshot(eyes, agent))
+    }
+
     pub fn project(&self) -> &Project {
         &self.project
     }

@@ -13,6 +13,7 @@ use serde_json::json;
 use super::Workspace;
 use super::unfinished::Deed;
 use crate::engine::Engine;
+use crate::sight::Eyes;
 use crate::stage;
 
 /// What somebody wants of a snapshot.
@@ -83,6 +84,7 @@ impl Workspace<'_> {
         let take = Take {
             label: ask.label,
             note: ask.note,
+            agent_id: self.agent(),
             limits: self.engine.take_limits(),
             ..Take::new(self.project.id().clone(), watch)
         };
@@ -91,13 +93,29 @@ impl Workspace<'_> {
 
     /// The newest first.
     pub fn snapshots(&self) -> Result<Vec<Snapshot>> {
+        let mut all = self.all_snapshots()?;
+        all.retain(|it| self.sees(it));
+        Ok(all)
+    }
+
+    fn all_snapshots(&self) -> Result<Vec<Snapshot>> {
         let listed = self.engine.snapshots(&self.space)?;
         Ok(listed.list(Some(self.project.id()))?.snapshots)
+    }
+
+    /// The agent that looks, whose snapshots are its own.
+    fn agent(&self) -> Option<String> {
+        let eyes = self.eyes.as_ref();
+        eyes.and_then(Eyes::agent).map(str::to_owned)
     }
 
     /// One of this workspace's own.
     pub fn snapshot(&self, id: &SnapshotId) -> Result<Snapshot> {
         let snapshot = self.engine.snapshots(&self.space)?.get(id)?;
+        if !self.sees(&snapshot) {
+            let message = format!("there is no snapshot `{id}`");
+            return Err(Error::new(Code::NotFound, Stage::Resolve, message));
+        }
         if snapshot.project != *self.project.id() {
             let message = format!("`{id}` is a snapshot of workspace `{}`", snapshot.project);
             return Err(Error::new(Code::InvalidArgument, Stage::Resolve, message)
@@ -181,6 +199,7 @@ impl Workspace<'_> {
     fn keep_present(&self, id: &SnapshotId, watch: &mut dyn Watch) -> Result<SnapshotId> {
         let take = Take {
             note: Some(format!("{BEFORE}the restore of {id}")),
+            agent_id: self.agent(),
             before_restore: Some(id.clone()),
             limits: self.engine.take_limits(),
             ..Take::new(self.project.id().clone(), watch)
@@ -229,7 +248,7 @@ impl Workspace<'_> {
             Err(error) if present == Present::Lost && error.code != Code::Canceled => Ok(false),
             compared => compared,
         };
-        let mut all = self.snapshots()?;
+        let mut all = self.all_snapshots()?;
         // Whoever has just gone back goes further back, and not forth to where they came from.
         let came_to = all.first().and_then(|newest| newest.before_restore.clone());
         if let Some(id) = came_to
@@ -238,6 +257,7 @@ impl Workspace<'_> {
         {
             all.drain(..=place);
         }
+        let mut is_between = false;
         for snapshot in all {
             let Some(before) = snapshot.before_exec.clone() else {
                 continue;
@@ -246,8 +266,14 @@ impl Workspace<'_> {
                 Some(exec) => *exec == before,
                 None => !is_at(&snapshot.id)?,
             };
-            if wanted {
-                return Ok((before, snapshot));
+            match (wanted, self.sees(&snapshot)) {
+                (true, true) if is_between => return Err(anothers()),
+                (true, true) => return Ok((before, snapshot)),
+                // Going further back takes back what another did meanwhile.
+                (true, false) if exec.is_none() => return Err(anothers()),
+                (true, false) => break,
+                (false, false) if exec.is_some() && !is_at(&snapshot.id)? => is_between = true,
+                (false, _) => {}
             }
         }
         let message = match exec {
@@ -299,7 +325,9 @@ impl Workspace<'_> {
         watch: &mut dyn Watch,
     ) -> Result<Forked> {
         let layout = self.engine.layout(&self.space)?;
-        if layout.existing(into).is_ok() {
+        let eyes = self.eyes.as_ref();
+        let is_theirs = eyes.is_none_or(|eyes| self.engine.may_work_on(eyes, into));
+        if !is_theirs || layout.existing(into).is_ok() {
             let message = format!("workspace `{into}` is there already");
             return Err(Error::new(Code::Conflict, Stage::Resolve, message)
                 .hint("choose another name, or remove that one first"));
@@ -351,10 +379,16 @@ impl Workspace<'_> {
     }
 
     /// As it is before an exec starts. Other execs may run meanwhile.
-    pub(super) fn before(&self, exec: &ExecId, watch: &mut dyn Watch) -> Result<SnapshotId> {
+    pub(super) fn before(
+        &self,
+        exec: &ExecId,
+        agent_id: Option<String>,
+        watch: &mut dyn Watch,
+    ) -> Result<SnapshotId> {
         let take = Take {
             note: Some(format!("{BEFORE}{exec}")),
             before_exec: Some(exec.clone()),
+            agent_id,
             limits: self.engine.take_limits(),
             ..Take::new(self.project.id().clone(), watch)
         };
@@ -364,6 +398,12 @@ impl Workspace<'_> {
         })?;
         Ok(taken.snapshot.id)
     }
+}
+
+fn anothers() -> Error {
+    let message = "what another agent did here since would be undone with it";
+    Error::new(Code::Conflict, Stage::Resolve, message)
+        .hint("let a person undo it, or restore one of your own snapshots")
 }
 
 fn no_files() -> Error {

@@ -204,7 +204,11 @@ impl Engine {
         let snapshot = match (is_configured || is_risky) && writes_to_it {
             true => Some(
                 self.workspace(&call.ids.space_id, &call.workspace, None)?
-                    .before(&plan.draft().exec_id, &mut wanted)?,
+                    .before(
+                        &plan.draft().exec_id,
+                        call.ids.agent_id.clone(),
+                        &mut wanted,
+                    )?,
             ),
             false => None,
         };

@@ -115,7 +115,7 @@ impl Scan<'_> {
             "the error output",
         )?;
         for artifact in subject.artifacts {
-            let place = format!("the artifact `{}`", artifact.path.display());
+            let place = format!("the artifact `{}`", artifact.path.one_line());
             self.line(artifact.path.as_bytes(), &|| {
                 "the name of an artifact".to_owned()
             })?;
@@ -148,7 +148,7 @@ impl Scan<'_> {
 
     /// Only lines that are new: taking a secret out is no mistake.
     fn write(&mut self, write: &FileWrite) -> Result<(), Finding> {
-        let path = write.path.display();
+        let path = write.path.one_line();
         self.line(write.path.as_bytes(), &|| "the name of a file".to_owned())?;
         let (before, after) = (write.before.as_ref(), write.after.as_ref());
         if let Some(target) = after.and_then(|it| it.target.as_ref())
@@ -200,7 +200,7 @@ impl Scan<'_> {
         for word in &spawn.argv {
             let text = word.as_bytes();
             self.text(text, length(text), &|_| {
-                format!("an argument of `{}`", spawn.program.display())
+                format!("an argument of `{}`", spawn.program.one_line())
             })?;
         }
         // Nobody knows how much more there was.

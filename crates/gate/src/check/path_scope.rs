@@ -30,7 +30,7 @@ impl PathScope {
             for path in ends.filter(|path| !self.allows(write, path.as_bytes())) {
                 count += 1;
                 if wrong.len() < SHOWN {
-                    wrong.push(format!("`{}`", path.display()));
+                    wrong.push(format!("`{}`", path.one_line()));
                 }
             }
         }

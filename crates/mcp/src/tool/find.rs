@@ -28,6 +28,18 @@ fn shown(value: &Value) -> String {
     }
 }
 
+/// On one line: what follows a line break in a name would pass for another entry.
+fn named(path: &str) -> String {
+    let mut text = String::with_capacity(path.len());
+    for character in path.chars() {
+        match character.is_control() {
+            true => text.extend(character.escape_default()),
+            false => text.push(character),
+        }
+    }
+    text
+}
+
 fn told(what: &str, lines: &str, more: Option<&str>) -> String {
     let mut text = format!("{NOTE}\n{}", fenced(what, &cut(lines, WINDOW).text));
     if let Some(more) = more {
@@ -129,7 +141,8 @@ impl Tool for FileList {
         let mut entries = Vec::new();
         for info in listing.entries {
             let path = shown(&info.path);
-            lines.push_str(&format!("{:9} {:>10} {path}\n", info.r#type, info.size));
+            let line = format!("{:9} {:>10} {}\n", info.r#type, info.size, named(&path));
+            lines.push_str(&line);
             entries.push(Entry {
                 path,
                 r#type: info.r#type,
@@ -238,13 +251,14 @@ impl Tool for FileSearch {
             .collect();
         let mut lines = String::new();
         for it in &matches {
+            let path = named(&it.path);
             let first = it.line.saturating_sub(it.before.len() as u64);
             for (line, before) in (first..).zip(&it.before) {
-                lines.push_str(&format!("{}-{line}- {before}\n", it.path));
+                lines.push_str(&format!("{path}-{line}- {before}\n"));
             }
-            lines.push_str(&format!("{}:{}: {}\n", it.path, it.line, it.text));
+            lines.push_str(&format!("{path}:{}: {}\n", it.line, it.text));
             for (line, after) in (it.line + 1..).zip(&it.after) {
-                lines.push_str(&format!("{}-{line}- {after}\n", it.path));
+                lines.push_str(&format!("{path}-{line}- {after}\n"));
             }
         }
         let what = format!("{} matches in {} files", matches.len(), found.files);
@@ -308,7 +322,7 @@ impl Tool for FileFind {
             None => shown(it),
         };
         let paths: Vec<String> = found.paths.iter().map(path).collect();
-        let lines: String = paths.iter().map(|it| format!("{it}\n")).collect();
+        let lines: String = paths.iter().map(|it| named(it) + "\n").collect();
         let more = found
             .truncated
             .then_some("there may be more: narrow the pattern");

@@ -45,7 +45,7 @@ pub(crate) struct SandboxCreate {
     /// How long it lives; `session` without it.
     #[serde(default)]
     lifetime: Life,
-    /// Whose session or agent it is; the connection's own without it.
+    /// Whose session it is; the connection's own without it. An agent has only its own.
     owner: Option<String>,
     /// The workspace that it works on. Without it the connection's own, or one of the sandbox's own
     /// where the connection works in a directory of the machine's user.
@@ -64,15 +64,17 @@ impl Tool for SandboxCreate {
     type Output = SandboxInfo;
 
     async fn run(self, task: &Task) -> Done<SandboxInfo> {
-        let owner = self.owner.or_else(|| task.conversation.clone());
-        let owner = owner.unwrap_or_else(|| "mcp".to_owned());
         let mut body = json!({ "lifetime": self.lifetime });
         // What outlives the call may not stay in a directory that is only lent.
         let own = Some(task.project.as_str()).filter(|it| !it.starts_with("cwd-"));
         put(&mut body, "project_id", self.project.as_deref().or(own));
         match self.lifetime {
-            Life::Session => put(&mut body, "session_id", Some(owner)),
-            Life::Agent => put(&mut body, "agent_id", Some(owner)),
+            Life::Session => {
+                let owner = self.owner.or_else(|| task.conversation.clone());
+                let owner = owner.unwrap_or_else(|| "mcp".to_owned());
+                put(&mut body, "session_id", Some(owner));
+            }
+            Life::Agent => put(&mut body, "agent_id", self.owner),
             Life::Shared => {}
         }
         if let Some(memory) = self.memory {

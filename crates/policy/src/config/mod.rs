@@ -1,6 +1,7 @@
 //! The operator's configuration: TOML text to layers, with a place for every complaint. Reading
 //! the file is the caller's business.
 
+mod agents;
 mod approvals;
 mod docker;
 mod document;
@@ -35,6 +36,7 @@ use crate::system::{HostFacts, Surface, System};
 use crate::tool::{ToolPolicy, ToolSection};
 use crate::webhook::WebhookSettings;
 use crate::word::Word;
+use agents::{AgentsSection, read_agents};
 use approvals::{ApprovalSection, read_approvals};
 use docker::{DockerSection, Whose, merged, read_docker, sources};
 use document::{Document, Key, Node, entries, shown};
@@ -43,12 +45,14 @@ use network::read_network;
 use rule::read_rules;
 use section::{Ceilings, Own, Section, read_ceilings, read_profile, read_word, unknown_key};
 use skills::read_skills;
-use standing::{AgentSandbox, read_agent_sandbox, read_pool, read_sandbox};
+use standing::{AgentSandbox, read_pool, read_sandbox};
 use tools::read_tools;
 use webhook::read_webhooks;
 use workspace::{WorkspaceSection, read_workspace};
 
-pub use workspace::{CacheName, CacheSettings, CacheSharing, PathRuntime, WorkspaceSettings};
+pub use workspace::{
+    CacheName, CacheSettings, CacheSharing, FileAudit, PathRuntime, WorkspaceSettings,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SectionName {
@@ -62,6 +66,7 @@ enum SectionName {
     Tools,
     Skills,
     Network,
+    Agents,
     /// Arrays of tables, unlike the others.
     Rule,
     Gate,
@@ -101,6 +106,7 @@ impl Word for SectionName {
         Self::Tools,
         Self::Skills,
         Self::Network,
+        Self::Agents,
         Self::Rule,
         Self::Gate,
         Self::Webhook,
@@ -122,6 +128,7 @@ impl Word for SectionName {
             Self::Tools => "tools",
             Self::Skills => "skills",
             Self::Network => "network",
+            Self::Agents => "agents",
             Self::Rule => RULE,
             Self::Gate => GATE,
             Self::Webhook => "webhook",
@@ -163,6 +170,7 @@ pub struct Config {
     agent_sandbox: BTreeMap<String, AgentSandbox>,
     workspace: WorkspaceSection,
     network: NetworkSettings,
+    sight: AgentsSection,
     webhooks: Vec<WebhookSettings>,
     digest: TextDigest,
 }
@@ -406,6 +414,7 @@ impl Config {
             SectionName::Tools => self.tools = read_tools(document, "under `[tools]`", table)?,
             SectionName::Skills => self.skills = read_skills(document, table)?,
             SectionName::Network => self.network = read_network(document, table)?,
+            SectionName::Agents => self.sight = read_agents(document, table)?,
             SectionName::Rule | SectionName::Gate | SectionName::Webhook => {}
             SectionName::Each(subject) => {
                 for (key, node) in entries(table) {
@@ -531,33 +540,6 @@ impl Config {
                 self.conversations.insert(id.to_owned(), layer);
             }
         }
-        Ok(())
-    }
-
-    /// One of the tables that only an agent has.
-    fn read_agent<'i>(
-        &mut self,
-        document: &Document<'i>,
-        agent: &str,
-        key: &Key<'i>,
-        node: &Node<'i>,
-    ) -> Result<()> {
-        if key.get_ref() == SANDBOX {
-            let own = read_agent_sandbox(document, agent, key, node)?;
-            self.agent_sandbox.insert(agent.to_owned(), own);
-            return Ok(());
-        }
-        let Some(table) = node.get_ref().as_table() else {
-            return Err(document.expected(key, node, "a table"));
-        };
-        if key.get_ref() == TOOLS {
-            let label = format!("under `[agent.{}.tools]`", shown(agent));
-            let section = read_tools(document, &label, table)?;
-            self.agent_tools.insert(agent.to_owned(), section);
-            return Ok(());
-        }
-        let section = read_docker(document, Whose::Agent(agent), table)?;
-        self.agent_docker.insert(agent.to_owned(), section);
         Ok(())
     }
 }

@@ -44,6 +44,7 @@ pub fn bootstrap(store: &Store, key: &TokenKey, directory: &Path) -> Result<Path
         scopes: Role::Admin.scopes(),
         user_id: None,
         agent_id: None,
+        conversation_id: None,
         created_at: Timestamp::now(),
         expires_at: None,
         revoked_at: None,

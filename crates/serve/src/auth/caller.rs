@@ -2,6 +2,7 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use glovebox_engine::Eyes;
 use glovebox_model::{Code, Party, ProjectId, Role, Scope, SpaceId, Token, TokenId, TokenName};
 use glovebox_store::Actor;
 
@@ -86,6 +87,11 @@ impl Caller {
 
     pub(crate) fn asker(&self) -> Option<&TokenName> {
         self.asker.as_ref()
+    }
+
+    /// What is there for it. A person at a host sees what the agent sees that they sit before.
+    pub(crate) fn eyes(&self) -> Eyes {
+        Eyes::of_token(&self.token)
     }
 
     /// The only space whose things this caller can name.

@@ -4,6 +4,7 @@ use axum::Json as Answered;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use glovebox_engine::Seen;
 use glovebox_model::{Answer as Said, Approval, ApprovalId, ApprovalState, Code, ExecId, Via};
 use glovebox_store::ApprovalFilter;
 use serde::Deserialize;
@@ -21,6 +22,8 @@ use crate::wire::{Id, Page, ReplyRequest};
 const LIMIT: usize = 50;
 /// Those that are read at once: one may hold a program of many megabytes.
 const AT_ONCE: usize = 8;
+/// For one page. More are looked at only where others' are left out, which may be many.
+const LOOKS: usize = 200;
 /// A page that has passed this is full, whatever its limit.
 const PAGE_BYTES: usize = 4 << 20;
 
@@ -58,38 +61,41 @@ pub(super) async fn list(
 ) -> Answer<Answered<Page<Approval>>> {
     let wanted = filter.limit.unwrap_or(LIMIT);
     let filter = ApprovalFilter {
-        space: Some(caller.space().clone()),
+        space: None,
         state: filter.state,
         exec: filter.exec_id,
         conversation_id: filter.conversation_id.map(|id| id.0),
         limit: 0,
         cursor: filter.cursor,
     };
-    let page = page(&app, filter, wanted).await?;
+    let page = page(&app, &caller, filter, wanted).await?;
     Ok(Answered(Page::of(page, |approval| approval)))
 }
 
 /// At most so many, and no more than fit into a page.
 pub(super) async fn page(
     app: &App,
+    caller: &Caller,
     mut filter: ApprovalFilter,
     mut wanted: usize,
 ) -> Answer<glovebox_store::Page<Approval>> {
+    let eyes = caller.eyes();
     app.ask("list_approvals", move |dispatcher| {
-        let store = dispatcher.store()?;
         let (mut items, mut bytes) = (Vec::new(), 0);
-        loop {
+        for looks in 1.. {
             filter.limit = wanted.min(AT_ONCE);
-            let page = store.approvals(&filter)?;
+            let page = dispatcher.approvals(&eyes, &filter)?;
             wanted -= page.items.len().min(wanted);
             bytes += page.items.iter().map(size).sum::<usize>();
             items.extend(page.items);
             filter.cursor = page.next;
-            if filter.cursor.is_none() || wanted == 0 || bytes >= PAGE_BYTES {
-                let next = filter.cursor;
-                return Ok(glovebox_store::Page { items, next });
+            let is_full = wanted == 0 || bytes >= PAGE_BYTES || looks == LOOKS;
+            if filter.cursor.is_none() || is_full {
+                break;
             }
         }
+        let next = filter.cursor;
+        Ok(glovebox_store::Page { items, next })
     })
     .await
 }
@@ -115,7 +121,8 @@ pub(super) async fn get(
     ReadsApprovals(caller): ReadsApprovals,
     Path(id): Path<String>,
 ) -> Answer<Answered<Approval>> {
-    find(&app, &caller, parse(&id)?).await.map(Answered)
+    let approval = find(&app, &caller, parse(&id)?).await?;
+    Ok(Answered(approval.into_inner()))
 }
 
 /// What is no id names nothing that could be there.
@@ -123,15 +130,15 @@ fn parse(id: &str) -> Answer<ApprovalId> {
     id.parse().map_err(|_| Failure::no_approval())
 }
 
-pub(super) async fn find(app: &App, caller: &Caller, id: ApprovalId) -> Answer<Approval> {
-    let space = caller.space().clone();
+pub(super) async fn find(app: &App, caller: &Caller, id: ApprovalId) -> Answer<Seen<Approval>> {
+    let eyes = caller.eyes();
     let found = app.ask("approval", move |dispatcher| {
-        dispatcher.store()?.approval(Some(&space), &id)
+        dispatcher.approval(&eyes, &id)
     });
     found.await.map_err(missing)
 }
 
-/// The same words for one that never was and for one of another space.
+/// The same words for one that never was and for one of another space or agent.
 fn missing(failure: Failure) -> Failure {
     match failure.0.code {
         Code::NotFound => Failure::no_approval(),
@@ -160,8 +167,8 @@ pub(super) async fn reply(
     let (work_app, by) = (app.clone(), caller.clone());
     let work = async move {
         // First whether there is one: who may not know of it learns nothing from what is said.
-        find(&work_app, &by, id.clone()).await?;
-        let approval = answer(&work_app, &by, id, Via::Rest, value.answer()?).await?;
+        let asked = find(&work_app, &by, id).await?;
+        let approval = answer(&work_app, &by, asked, Via::Rest, value.answer()?).await?;
         Outcome::json(StatusCode::OK, &approval)
     };
     once(&app, &caller, &mutation, work).await
@@ -183,7 +190,7 @@ fn may_elicit(app: &App) -> Answer<()> {
 pub(super) async fn answer(
     app: &App,
     caller: &Caller,
-    id: ApprovalId,
+    approval: Seen<Approval>,
     via: Via,
     answer: Said,
 ) -> Answer<Approval> {
@@ -191,7 +198,6 @@ pub(super) async fn answer(
         Some(asker) => {
             may_elicit(app)?;
             // Somebody who is shown what one agent asks says nothing to what others ask.
-            let approval = find(app, caller, id.clone()).await?;
             if approval.requested_by != asker.as_str() {
                 return Err(Failure::new(
                     Code::Forbidden,
@@ -211,9 +217,9 @@ pub(super) async fn answer(
         }
         None => via,
     };
-    let (space, by) = (caller.space().clone(), caller.party());
+    let by = caller.party();
     // It plans the exec anew, as a submission does.
-    let replied = app.submit(move |dispatcher| dispatcher.reply(&space, &id, by, via, answer));
+    let replied = app.submit(move |dispatcher| dispatcher.reply(&approval, by, via, answer));
     replied.await.map_err(|failure| match failure.0.code {
         Code::NotFound => Failure::no_approval(),
         // The message was read before; what it says does not fit what it is said to.

@@ -96,13 +96,13 @@ pub(super) async fn get(
     let under = start(packing.path.as_deref().map(str::as_bytes))?;
     let format = packing.format.unwrap_or(ArchiveFormat::Tar);
     let place = app.archives().enter(caller.space())?;
-    let (space, by) = (caller.space().clone(), caller.actor());
+    let (eyes, by) = (caller.eyes(), caller.actor());
     let (send, mut receive) = mpsc::channel(AHEAD);
     let asked = app.clone();
     let packed = tokio::spawn(async move {
         let packed = asked.ask("pack", move |dispatcher| {
             let _place = place;
-            let workspace = match dispatcher.workspace(&space, &project, Some(by)) {
+            let workspace = match dispatcher.workspace(&eyes, &project, Some(by)) {
                 Err(error) if error.code == Code::NotFound => return Ok(None),
                 workspace => workspace?,
             };
@@ -213,10 +213,10 @@ pub(super) async fn put(
     let under = start(unpacking.path.as_deref().map(str::as_bytes))?;
     let mutation = Mutation::read(&app, request, Limit::File).await?;
     let (archive, work_app) = (mutation.bytes.clone(), app.clone());
-    let (space, by) = (caller.space().clone(), caller.actor());
+    let (eyes, by) = (caller.eyes(), caller.actor());
     let work = async move {
         let unpacked = work_app.haul("unpack", move |dispatcher, watch| {
-            let workspace = dispatcher.make_workspace(&space, &project, Some(by))?;
+            let workspace = dispatcher.make_workspace(&eyes, &project, Some(by))?;
             let writing = workspace.writing()?;
             let (room, usual) = (writing.room(), UnpackLimits::FILES);
             // With the directories above it.

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
+use glovebox_engine::Seen;
 use glovebox_model::{Artifact, Code, Exec, ExecId};
 use glovebox_workspace::{Manifest, RelPath};
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
@@ -38,11 +39,11 @@ pub(super) async fn list(
     ReadsExecs(caller): ReadsExecs,
     Path(id): Path<String>,
 ) -> Answer<Json<Artifacts>> {
-    let exec = find(&app, caller.space(), &id).await?;
-    listing(&app, exec).await.map(Json)
+    let exec = find(&app, &caller.eyes(), &id).await?;
+    listing(&app, &exec).await.map(Json)
 }
 
-pub(super) async fn listing(app: &App, exec: Exec) -> Answer<Artifacts> {
+pub(super) async fn listing(app: &App, exec: &Seen<Exec>) -> Answer<Artifacts> {
     let (space, project) = (exec.ids.space_id.clone(), exec.project_id.clone());
     let id = exec.exec_id.clone();
     let manifest = app.ask("manifest", move |dispatcher| {
@@ -74,8 +75,8 @@ pub(super) async fn listing(app: &App, exec: Exec) -> Answer<Artifacts> {
             .collect()
     });
     Ok(Artifacts {
-        exec_id: exec.exec_id,
-        artifacts_dir: exec.artifacts_dir,
+        exec_id: exec.exec_id.clone(),
+        artifacts_dir: exec.artifacts_dir.clone(),
         files,
         missing_manifest: manifest.is_none(),
         missing_reason: missing_reason.map(str::to_owned),
@@ -101,17 +102,16 @@ pub(super) async fn get(
 }
 
 pub(super) async fn file(app: &App, caller: &Caller, id: &str, path: &str) -> Answer<Response> {
-    let exec = find(app, caller.space(), id).await?;
+    let exec = find(app, &caller.eyes(), id).await?;
     let nowhere = || {
         Failure::not_found("artifact")
             .hint("`GET /v1/execs/{id}/artifacts` lists them; only the server that ran it has them")
     };
     let relative = RelPath::new(path).map_err(|_| nowhere())?;
-    let (space, project) = (exec.ids.space_id, exec.project_id);
     let opened = app.ask("open", move |dispatcher| {
         let dir = match dispatcher
-            .layout(&space)?
-            .artifacts(&project, &exec.exec_id)
+            .layout(&exec.ids.space_id)?
+            .artifacts(&exec.project_id, &exec.exec_id)
         {
             Err(error) if error.code == Code::NotFound => return Ok(None),
             dir => dir?,

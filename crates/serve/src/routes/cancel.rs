@@ -37,10 +37,12 @@ pub(super) async fn do_cancel<T: serde::Serialize + 'static>(
     mutation: Mutation,
     shape: fn(Exec) -> T,
 ) -> Answer<Response> {
-    let (work_app, space) = (app.clone(), caller.space().clone());
+    let (work_app, eyes) = (app.clone(), caller.eyes());
     let work = async move {
         let asked = work_app
-            .ask("cancel", move |dispatcher| dispatcher.cancel(&space, &id))
+            .ask("cancel", move |dispatcher| {
+                dispatcher.cancel(dispatcher.find(&eyes, &id)?)
+            })
             .await;
         let exec = asked.map_err(|failure| match failure.0.code {
             Code::NotFound => Failure::no_exec(),

@@ -37,11 +37,11 @@ async fn on<T: Send + 'static>(
     what: &'static str,
     work: impl FnOnce(&Workspace<'_>, &ExecId) -> Result<T> + Send + 'static,
 ) -> Answer<T> {
-    let exec = find(app, caller.space(), id).await?;
+    let exec = find(app, &caller.eyes(), id).await?;
     ended(&exec)?;
-    let (space, by) = (caller.space().clone(), caller.actor());
+    let (eyes, by) = (caller.eyes(), caller.actor());
     let done = app.haul(what, move |dispatcher, _| {
-        let workspace = dispatcher.workspace(&space, &exec.project_id, Some(by))?;
+        let workspace = dispatcher.workspace_of(&eyes, &exec, by)?;
         work(&workspace, &exec.exec_id)
     });
     done.await.map_err(|failure| match failure.0.code {

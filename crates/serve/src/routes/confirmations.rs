@@ -131,12 +131,11 @@ impl Confirmations {
     async fn look(&mut self, socket: &mut Socket) -> Result<(), End> {
         let mut waiting = BTreeMap::new();
         let mut filter = ApprovalFilter {
-            space: Some(self.caller.space().clone()),
             state: Some(ApprovalState::Pending),
             ..ApprovalFilter::default()
         };
         loop {
-            let Ok(page) = page(&self.app, filter.clone(), AT_ONCE).await else {
+            let Ok(page) = page(&self.app, &self.caller, filter.clone(), AT_ONCE).await else {
                 return Ok(());
             };
             for approval in page.items {
@@ -220,7 +219,7 @@ impl Confirmations {
             }
             let approval = find(&self.app, &self.caller, id.clone()).await?;
             let said = meant.to(&approval)?;
-            answer(&self.app, &self.caller, id.clone(), Via::Websocket, said).await
+            answer(&self.app, &self.caller, approval, Via::Websocket, said).await
         };
         let answered = answered.await;
         (Some(id), answered)

@@ -46,7 +46,7 @@ pub(super) async fn get(
     Path(id): Path<String>,
     Query(from): Query<From>,
 ) -> Answer<Json<EffectPage>> {
-    let exec = find(&app, caller.space(), &id).await?;
+    let exec = find(&app, &caller.eyes(), &id).await?;
     let after = from.after.unwrap_or(0);
     let page = app.ask("effects", move |dispatcher| {
         let (effects, next, whole) = dispatcher.effects(&exec, after, AT_ONCE)?;
@@ -73,14 +73,17 @@ pub(super) async fn result(
     ReadsExecs(caller): ReadsExecs,
     Path(id): Path<String>,
 ) -> Answer<Json<TaskResult>> {
-    let exec = find(&app, caller.space(), &id).await?;
-    Ok(Json(TaskResult::of(exec)))
+    let exec = find(&app, &caller.eyes(), &id).await?;
+    Ok(Json(TaskResult::of(exec.into_inner())))
 }
 
 /// Who is bound to an id does nothing in another's name.
 fn speaks_for(token: &Token, ids: &Correlation) -> glovebox_model::Result<()> {
-    let other = |own: &Option<String>, of: &Option<String>| own.is_some() && own != of;
-    if other(&token.user_id, &ids.user_id) || other(&token.agent_id, &ids.agent_id) {
+    let other = |own: Option<&str>, of: &Option<String>| own.is_some() && own != of.as_deref();
+    if other(token.user_id.as_deref(), &ids.user_id)
+        || other(token.conversation_id.as_deref(), &ids.conversation_id)
+        || other(token.agent(), &ids.agent_id)
+    {
         let message = "this token speaks for somebody else than who simulated it";
         return Err(Error::new(Code::Forbidden, Stage::Parse, message)
             .hint("simulate it yourself, or use a token that is bound to nobody"));
@@ -141,22 +144,22 @@ pub(super) async fn rerun(
     Query(patience): Query<Patience>,
     mutation: Mutation,
 ) -> Answer<Response> {
-    let exec = find(&app, caller.space(), &id).await?;
+    let exec = find(&app, &caller.eyes(), &id).await?;
     let key = request_key(&caller, &mutation);
-    let (space, by) = (caller.space().clone(), caller.party());
+    let (eyes, by) = (caller.eyes(), caller.party());
     let token = caller.token().clone();
     let wait = patience.wait.unwrap_or(true);
     let taken = send(&app, &caller, wait, move |dispatcher| {
         // Who asks again gets the first answer; a simulation can be done once.
         if let Some(key) = &key
-            && let Some(id) = dispatcher.store()?.replay(&space, key)?
+            && let Some(id) = dispatcher.store()?.replay(eyes.space(), key)?
         {
             return Ok(Submitted {
-                exec: dispatcher.find(&space, id.as_str())?,
+                exec: dispatcher.find(&eyes, id.as_str())?,
                 replayed: true,
             });
         }
-        let rehearsed = dispatcher.rehearsed(&space, &exec.exec_id)?;
+        let rehearsed = dispatcher.rehearsed(&exec)?;
         speaks_for(&token, &rehearsed.call.ids)?;
         dispatcher.submit(Submission {
             call: rehearsed.call,
@@ -164,6 +167,7 @@ pub(super) async fn rerun(
             objection: None,
             key,
             by,
+            eyes,
         })
     });
     Ok(taken.await?.answer(|exec| exec))

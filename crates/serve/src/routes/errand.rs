@@ -42,9 +42,9 @@ impl Errand {
         what: &'static str,
         work: impl FnOnce(&Workspace<'_>) -> Result<T> + Send + 'static,
     ) -> Answer<T> {
-        let (space, by) = (self.caller.space().clone(), self.caller.actor());
+        let (eyes, by) = (self.caller.eyes(), self.caller.actor());
         let found = self.app.ask(what, move |dispatcher| {
-            match dispatcher.workspace(&space, &self.project, Some(by)) {
+            match dispatcher.workspace(&eyes, &self.project, Some(by)) {
                 Err(error) if error.code == Code::NotFound => Ok(None),
                 workspace => work(&workspace?).map(Some),
             }
@@ -58,9 +58,9 @@ impl Errand {
         what: &'static str,
         work: impl FnOnce(&Workspace<'_>, &mut dyn Watch) -> Result<T> + Send + 'static,
     ) -> Answer<T> {
-        let (space, by) = (self.caller.space().clone(), self.caller.actor());
+        let (eyes, by) = (self.caller.eyes(), self.caller.actor());
         let found = self.app.haul(what, move |dispatcher, watch| {
-            match dispatcher.workspace(&space, &self.project, Some(by)) {
+            match dispatcher.workspace(&eyes, &self.project, Some(by)) {
                 Err(error) if error.code == Code::NotFound => Ok(None),
                 workspace => work(&workspace?, watch).map(Some),
             }

@@ -9,7 +9,7 @@ use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use glovebox_engine::{Event, EventPage, Progress, What};
+use glovebox_engine::{Event, EventPage, Progress, Seen, What};
 use glovebox_model::{Deed, Effect, Exec};
 use glovebox_workspace::Stream;
 use serde::Deserialize;
@@ -107,10 +107,10 @@ pub(super) async fn follow(
     headers: &HeaderMap,
 ) -> Answer<Response> {
     let after = from.after.unwrap_or(0).max(last_event_id(headers)?);
-    let exec = find(&app, caller.space(), id).await?;
-    let live = app.dispatcher().watch(caller.space(), &exec.exec_id);
+    let exec = find(&app, &caller.eyes(), id).await?;
+    let live = app.dispatcher().watch(&exec);
     // The first page before the answer begins: its failure can still be an answer.
-    let page = read(&app, &exec, after).await?;
+    let page = read(&app, &caller, &exec, after).await?;
     let receive = begin(app, caller, exec, live, page);
     let pieces = futures_util::stream::unfold(receive, |mut receive| async {
         let piece = receive.recv().await?.as_sse();
@@ -126,7 +126,7 @@ pub(super) async fn follow(
 fn begin(
     app: App,
     caller: Caller,
-    exec: Exec,
+    exec: Seen<Exec>,
     live: Option<watch::Receiver<Progress>>,
     page: Page,
 ) -> mpsc::Receiver<Piece> {
@@ -151,9 +151,9 @@ pub(super) async fn pieces(
     id: &str,
     from: &From,
 ) -> Answer<mpsc::Receiver<Piece>> {
-    let exec = find(&app, caller.space(), id).await?;
-    let live = app.dispatcher().watch(caller.space(), &exec.exec_id);
-    let page = read(&app, &exec, from.after.unwrap_or(0)).await?;
+    let exec = find(&app, &caller.eyes(), id).await?;
+    let live = app.dispatcher().watch(&exec);
+    let page = read(&app, &caller, &exec, from.after.unwrap_or(0)).await?;
     Ok(begin(app, caller, exec, live, page))
 }
 
@@ -216,11 +216,11 @@ struct Page {
     complete: bool,
 }
 
-async fn read(app: &App, exec: &Exec, after: u64) -> Answer<Page> {
-    let (space, id) = (exec.ids.space_id.clone(), exec.exec_id.clone());
+async fn read(app: &App, caller: &Caller, exec: &Seen<Exec>, after: u64) -> Answer<Page> {
+    let (eyes, id) = (caller.eyes(), exec.exec_id.clone());
     let asked = app.ask("events", move |dispatcher| {
         // The record first, so that what it says about the end is true of the events that follow.
-        let exec = dispatcher.find(&space, id.as_str())?;
+        let exec = dispatcher.find(&eyes, id.as_str())?;
         let mut page = Page {
             events: Vec::new(),
             bytes: 0,
@@ -266,7 +266,7 @@ impl Page {
 struct Teller {
     app: App,
     caller: Caller,
-    exec: Exec,
+    exec: Seen<Exec>,
     after: u64,
     live: Option<watch::Receiver<Progress>>,
     send: mpsc::Sender<Piece>,
@@ -298,7 +298,7 @@ impl Teller {
             if let Some(live) = &mut self.live {
                 live.borrow_and_update();
             }
-            page = match read(&self.app, &self.exec, self.after).await {
+            page = match read(&self.app, &self.caller, &self.exec, self.after).await {
                 Ok(page) => page,
                 Err(_) => return,
             };

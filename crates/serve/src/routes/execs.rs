@@ -22,6 +22,8 @@ const LIMIT: usize = 50;
 /// Records that are read at once. One with much output of bytes that JSON escapes has most of a
 /// megabyte.
 const AT_ONCE: usize = 8;
+/// For one page. More are looked at only where others' are left out, which may be many.
+const LOOKS: usize = 200;
 /// A page that has passed this is full, whatever its limit.
 const PAGE_BYTES: usize = 4 << 20;
 
@@ -47,8 +49,8 @@ pub(super) struct Filter {
 
 /// List execs
 ///
-/// Those of the token's space, newest first. A page ends early once its records have passed 4 MiB;
-/// `next` leads on.
+/// Those of the token's space, newest first; an agent's own for an agent, unless `[agents] see` opens
+/// more. A page ends early once its records have passed 4 MiB; `next` leads on.
 #[utoipa::path(
     get, path = "/v1/execs", operation_id = "list_execs", tag = "execs",
     params(Filter),
@@ -69,35 +71,36 @@ pub(super) async fn page(
     caller: &Caller,
     filter: Filter,
 ) -> Answer<glovebox_store::Page<Exec>> {
-    let space = caller.space().clone();
+    let eyes = caller.eyes();
     let mut wanted = filter.limit.unwrap_or(LIMIT);
     let mut filter = ExecFilter {
         status: filter.status,
         task_id: filter.task_id.map(|id| id.0),
         conversation_id: filter.conversation_id.map(|id| id.0),
         project_id: filter.project_id,
+        agent_id: None,
         limit: 0,
         cursor: filter.cursor,
     };
     app.ask("list", move |dispatcher| {
-        let store = dispatcher.store()?;
         let (mut items, mut bytes) = (Vec::new(), Bytes(0));
-        loop {
+        for looks in 1.. {
             filter.limit = wanted.min(AT_ONCE);
-            let page = store.list(&space, &filter)?;
+            let page = dispatcher.execs(&eyes, &filter)?;
             wanted -= page.items.len().min(wanted);
-            for mut exec in page.items {
-                dispatcher.place_in_queue(&mut exec);
+            for exec in page.items {
                 // Only counted, so it cannot fail.
                 let _ = serde_json::to_writer(&mut bytes, &exec);
                 items.push(exec);
             }
             filter.cursor = page.next;
-            if filter.cursor.is_none() || wanted == 0 || bytes.0 >= PAGE_BYTES {
-                let next = filter.cursor;
-                return Ok(glovebox_store::Page { items, next });
+            let is_full = wanted == 0 || bytes.0 >= PAGE_BYTES || looks == LOOKS;
+            if filter.cursor.is_none() || is_full {
+                break;
             }
         }
+        let next = filter.cursor;
+        Ok(glovebox_store::Page { items, next })
     })
     .await
 }
@@ -129,5 +132,6 @@ pub(super) async fn get(
     ReadsExecs(caller): ReadsExecs,
     Path(id): Path<String>,
 ) -> Answer<Json<Exec>> {
-    find(&app, caller.space(), &id).await.map(Json)
+    let exec = find(&app, &caller.eyes(), &id).await?;
+    Ok(Json(exec.into_inner()))
 }

@@ -50,14 +50,15 @@ pub(super) async fn list(
     Query(filter): Query<Filter>,
 ) -> Answer<Json<Page<Grant>>> {
     let filter = GrantFilter {
-        space: Some(caller.space().clone()),
+        space: None,
         conversation_id: filter.conversation_id.map(|id| id.0),
         include_ended: filter.revoked.unwrap_or(false),
         limit: filter.limit.unwrap_or(LIMIT),
         cursor: filter.cursor,
     };
+    let eyes = caller.eyes();
     let listed = app.ask("list_grants", move |dispatcher| {
-        dispatcher.store()?.grants(&filter)
+        dispatcher.grants(&eyes, &filter)
     });
     Ok(Json(Page::of(listed.await?, |grant| grant)))
 }

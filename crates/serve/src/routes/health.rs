@@ -6,9 +6,8 @@ use axum::Json;
 use axum::extract::State;
 use glovebox_engine::Submission;
 use glovebox_model::{
-    BackendName, ByteString, Call, Code, Correlation, Evidence, Exec, Lifetime, Mode, OnExceed,
-    PartialLimits, PartialProfile, Party, Permit, Placement, Program, Scope, Status, WorkspaceRef,
-    Writes,
+    BackendName, ByteString, Call, Code, Evidence, Exec, Lifetime, Mode, OnExceed, PartialLimits,
+    PartialProfile, Party, Permit, Placement, Program, Scope, Status, WorkspaceRef, Writes,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -18,6 +17,7 @@ use crate::app::App;
 use crate::auth::{Anybody, Caller};
 use crate::body::Query;
 use crate::failure::{Answer, Failure};
+use crate::wire::TaskRef;
 
 const PROBE: Duration = Duration::from_secs(5);
 
@@ -204,9 +204,8 @@ fn nameless(guarantees: Vec<Evidence>, operator: bool) -> Vec<Evidence> {
 /// `None` where people would be asked first: nobody is bothered for a probe.
 async fn probe(app: &App, caller: &Caller, backend: Option<BackendName>) -> Answer<Option<Exec>> {
     let word = |text: &str| ByteString::try_from(text).unwrap_or_default();
-    let mut ids = Correlation::of_space(caller.space().clone());
-    ids.user_id.clone_from(&caller.token().user_id);
-    ids.agent_id.clone_from(&caller.token().agent_id);
+    let ids = TaskRef::default().ids(caller)?;
+    let eyes = caller.eyes();
     let call = Call {
         placement: Placement::Scope(Lifetime::Exec),
         ids,
@@ -238,8 +237,10 @@ async fn probe(app: &App, caller: &Caller, backend: Option<BackendName>) -> Answ
             ..PartialProfile::default()
         },
     };
-    let asked = call.clone();
-    let explained = app.ask("explain", move |dispatcher| Ok(dispatcher.explain(asked)));
+    let (asked, by) = (call.clone(), eyes.clone());
+    let explained = app.ask("explain", move |dispatcher| {
+        Ok(dispatcher.explain(&by, asked))
+    });
     if explained.await?.permit == Some(Permit::Ask) {
         return Ok(None);
     }
@@ -252,10 +253,11 @@ async fn probe(app: &App, caller: &Caller, backend: Option<BackendName>) -> Answ
             name: "glovebox".to_owned(),
             user_id: None,
         },
+        eyes: eyes.clone(),
     };
     let submitted = app
         .submit(move |dispatcher| dispatcher.submit(submission))
         .await?;
-    let settled = settle(app, caller.space(), &submitted.exec.exec_id, PROBE).await;
-    settled.map(Some)
+    let settled = settle(app, &eyes, submitted.exec, PROBE).await?;
+    Ok(Some(settled.into_inner()))
 }

@@ -68,8 +68,8 @@ pub(super) async fn get(
     ReadsExecs(caller): ReadsExecs,
     Path(id): Path<String>,
 ) -> Answer<Answered<LegacyExec>> {
-    let exec = find(&app, caller.space(), &id).await?;
-    Ok(Answered(exec.into()))
+    let exec = find(&app, &caller.eyes(), &id).await?;
+    Ok(Answered(exec.into_inner().into()))
 }
 
 /// Standard output
@@ -125,14 +125,14 @@ pub(super) async fn observation(
     ReadsExecs(caller): ReadsExecs,
     Path(id): Path<String>,
 ) -> Answer<Answered<Observation>> {
-    let exec = find(&app, caller.space(), &id).await?;
+    let exec = find(&app, &caller.eyes(), &id).await?;
     Ok(Answered(Observation {
         exec_id: exec.exec_id.clone(),
         status: exec.status,
         exit_code: exec.exit_code,
         stdout: super::stream::whole(&app, &exec, Stream::Stdout).await?,
         stderr: super::stream::whole(&app, &exec, Stream::Stderr).await?,
-        artifacts: files::listing(&app, exec).await?,
+        artifacts: files::listing(&app, &exec).await?,
     }))
 }
 
@@ -148,8 +148,8 @@ pub(super) async fn artifacts(
     ReadsExecs(caller): ReadsExecs,
     Path(id): Path<String>,
 ) -> Answer<Answered<Artifacts>> {
-    let exec = find(&app, caller.space(), &id).await?;
-    files::listing(&app, exec).await.map(Answered)
+    let exec = find(&app, &caller.eyes(), &id).await?;
+    files::listing(&app, &exec).await.map(Answered)
 }
 
 /// Get an artifact

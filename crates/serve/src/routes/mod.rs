@@ -17,6 +17,7 @@ mod events;
 mod events_ws;
 mod execs;
 mod files;
+mod files_audit;
 mod grants;
 mod health;
 mod legacy;
@@ -201,6 +202,7 @@ fn known(app: &App, others: Router<App>) -> Router<App> {
         .route(EVENTS, axum::routing::get(events_ws::open))
         .fallback(nowhere)
         .method_not_allowed_fallback(not_so)
+        .layer(from_fn_with_state(app.clone(), files_audit::note))
         .layer(from_fn_with_state(app.clone(), trace::identify))
 }
 

@@ -48,15 +48,15 @@ pub(super) async fn network(
     Path(id): Path<String>,
     Query(from): Query<From>,
 ) -> Answer<Json<NetworkPage>> {
-    let exec = find(&app, caller.space(), &id).await?;
+    let exec = find(&app, &caller.eyes(), &id).await?;
     let after = from.after.unwrap_or(0);
     let wait = Duration::from_millis(from.wait_ms.unwrap_or(0).min(WAIT_MOST));
     let until = Instant::now() + wait;
     loop {
-        let (space, id) = (exec.ids.space_id.clone(), exec.exec_id.clone());
+        let (eyes, id) = (caller.eyes(), exec.exec_id.clone());
         let read = app.ask("network", move |dispatcher| {
             // The record first: what it says about the end is true of the log that follows.
-            let exec = dispatcher.find(&space, id.as_str())?;
+            let exec = dispatcher.find(&eyes, id.as_str())?;
             let (attempts, next) = dispatcher.network(&exec, after, AT_ONCE)?;
             let complete = exec.status.is_final() && attempts.len() < AT_ONCE;
             Ok(NetworkPage {

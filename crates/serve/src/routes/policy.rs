@@ -259,8 +259,9 @@ pub(super) async fn explain(
         let explanation = glovebox_policy::Explanation::of(Err(&error));
         return Ok(Answered(explanation.into()));
     }
+    let eyes = caller.eyes();
     let explained = app.ask("explain", move |dispatcher| {
-        Ok(dispatcher.explain(order.call))
+        Ok(dispatcher.explain(&eyes, order.call))
     });
     Ok(Answered(explained.await?.into()))
 }

@@ -78,17 +78,18 @@ pub(super) async fn create(
             if dispatcher.is_closed() {
                 return Err(closed());
             }
-            dispatcher.create_sandbox(request)
+            let made = dispatcher.create_sandbox(viewer.eyes(), request)?;
+            Ok(viewer.show(made))
         });
-        Outcome::json(StatusCode::CREATED, &viewer.show(made.await?))
+        Outcome::json(StatusCode::CREATED, &made.await?)
     };
     once(&app, &caller, &mutation, work).await
 }
 
 /// List sandboxes
 ///
-/// Those of the token's space. For a token that is bound to an agent: that agent's, those that all
-/// share, and with `session_id` that session's.
+/// Those of the token's space. For an agent: its own, those of its sessions, and those that all share,
+/// unless `[agents] see` opens more.
 #[utoipa::path(
     get, path = "/v1/sandboxes", operation_id = "list_sandboxes", tag = "sandboxes",
     params(Filter),
@@ -100,13 +101,12 @@ pub(super) async fn list(
     Query(filter): Query<Filter>,
 ) -> Answer<Answered<Sandboxes>> {
     let viewer = Viewer::of(&caller);
-    let is_told = filter.session_id.is_some();
-    let space = viewer.space().clone();
-    let listed = app.care("sandboxes", move |dispatcher| dispatcher.sandboxes(&space));
+    let eyes = viewer.eyes().clone();
+    let listed = app.care("sandboxes", move |dispatcher| dispatcher.sandboxes(&eyes));
     let items = listed
         .await?
         .into_iter()
-        .filter(|row| filter.fits(row) && viewer.sees(row, is_told))
+        .filter(|row| filter.fits(row))
         .map(|row| viewer.show(row))
         .collect();
     Ok(Answered(Sandboxes { items }))
@@ -125,8 +125,8 @@ pub(super) async fn get(
 ) -> Answer<Answered<Sandbox>> {
     let viewer = Viewer::of(&caller);
     let shown = app.care("sandbox", move |dispatcher| {
-        let id = viewer.find(dispatcher, &id)?.sandbox_id;
-        let row = dispatcher.sandbox(viewer.space(), id.as_str());
+        let found = dispatcher.find_sandbox(viewer.eyes(), &id)?;
+        let row = dispatcher.sandbox(viewer.eyes(), &found);
         Ok(viewer.show(row.map_err(gone_meanwhile)?))
     });
     shown.await.map(Answered)
@@ -150,8 +150,7 @@ pub(super) async fn remove(
     let work = async move {
         let removed = work_app.care("remove_sandbox", move |dispatcher| {
             let row = viewer.own(dispatcher, &id)?;
-            let id = row.sandbox_id.as_str();
-            let gone = dispatcher.remove_sandbox(viewer.space(), id);
+            let gone = dispatcher.remove_sandbox(&row);
             gone.map(|row| viewer.show(row)).map_err(gone_meanwhile)
         });
         Outcome::json(StatusCode::OK, &removed.await?)
@@ -180,7 +179,7 @@ pub(super) async fn recreate_one(
             let row = viewer.own(dispatcher, &id)?;
             let which = Selection::One(row.sandbox_id.to_string());
             let done = dispatcher
-                .recreate_sandboxes(viewer.space(), &which)
+                .recreate_sandboxes(viewer.eyes(), &which)
                 .map_err(gone_meanwhile)?;
             only(done).map(|row| viewer.show(row))
         });
@@ -219,7 +218,7 @@ pub(super) async fn recreate(
     let work_app = app.clone();
     let work = async move {
         let done = work_app.care("recreate_sandboxes", move |dispatcher| {
-            let mut done = dispatcher.recreate_sandboxes(viewer.space(), &which)?;
+            let mut done = dispatcher.recreate_sandboxes(viewer.eyes(), &which)?;
             done.recreated = done
                 .recreated
                 .into_iter()
@@ -289,8 +288,9 @@ pub(super) async fn explain(
     Json { value, .. }: Json<SandboxRequest>,
 ) -> Answer<Answered<SandboxExplanation>> {
     let (request, viewer) = (value.asked(&caller)?, Viewer::of(&caller));
+    let eyes = viewer.eyes().clone();
     let explained = app.care("explain_sandbox", move |dispatcher| {
-        dispatcher.explain_sandbox(&request)
+        dispatcher.explain_sandbox(&eyes, &request)
     });
     Ok(Answered(viewer.show_explanation(explained.await?)))
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use glovebox_model::{Exec, ExecId, SpaceId};
+use glovebox_engine::{Eyes, Seen};
+use glovebox_model::Exec;
 use tokio::time::{Instant, sleep_until};
 
 use crate::app::App;
@@ -15,19 +16,19 @@ const LOOK: Duration = Duration::from_millis(500);
 /// in between, which a busy disk can make long.
 const LEAVING: Duration = Duration::from_secs(10);
 
-/// One of the caller's space, by its id or by the caller's own. Whoever is told of its end finds its
-/// files whole and its workspace free.
-pub(super) async fn find(app: &App, space: &SpaceId, name: &str) -> Answer<Exec> {
-    let (owner, name) = (space.clone(), name.to_owned());
+/// One that is there for the caller, by its id or by the caller's own. Who is told of its end
+/// finds its files whole and its workspace free.
+pub(super) async fn find(app: &App, eyes: &Eyes, name: &str) -> Answer<Seen<Exec>> {
+    let (eyes, name) = (eyes.clone(), name.to_owned());
     let found = app
-        .ask("find", move |dispatcher| dispatcher.find(&owner, &name))
+        .ask("find", move |dispatcher| dispatcher.find(&eyes, &name))
         .await;
     let exec = found.map_err(|failure| match failure.0.code {
         glovebox_model::Code::NotFound => Failure::no_exec(),
         _ => failure,
     })?;
     if exec.status.is_final()
-        && let Some(mut live) = app.dispatcher().attend(space, &exec.exec_id)
+        && let Some(mut live) = app.dispatcher().attend(&exec)
     {
         let _ = tokio::time::timeout(LEAVING, live.end()).await;
     }
@@ -37,25 +38,25 @@ pub(super) async fn find(app: &App, space: &SpaceId, name: &str) -> Answer<Exec>
 /// The record once the exec has ended, or as it is when the time is over.
 pub(super) async fn settle(
     app: &App,
-    space: &SpaceId,
-    id: &ExecId,
+    eyes: &Eyes,
+    mut exec: Seen<Exec>,
     most: Duration,
-) -> Answer<Exec> {
+) -> Answer<Seen<Exec>> {
     let deadline = Instant::now() + most;
     loop {
-        let mut live = app.dispatcher().attend(space, id);
+        let mut live = app.dispatcher().attend(&exec);
         if let Some(live) = &mut live {
             tokio::select! {
                 () = live.end() => {}
                 () = sleep_until(deadline) => {}
             }
             if let Some(record) = live.record() {
-                return Ok(record.clone());
+                return Ok(record);
             }
         }
         // Before the look at the record: an end in between is not missed.
-        let is_left = app.dispatcher().is_closed() && app.dispatcher().watch(space, id).is_none();
-        let exec = find(app, space, id.as_str()).await?;
+        let is_left = app.dispatcher().is_closed() && app.dispatcher().watch(&exec).is_none();
+        exec = find(app, eyes, exec.exec_id.as_str()).await?;
         if exec.status.is_final() || Instant::now() >= deadline || is_left {
             return Ok(exec);
         }

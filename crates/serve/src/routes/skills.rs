@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json as Answered;
 use axum::extract::State;
 use axum::response::Response;
-use glovebox_engine::{Dispatcher, Submission};
+use glovebox_engine::{Dispatcher, Seen, Submission};
 use glovebox_model::{Code, Correlation, Error, Exec, Result, SpaceId, Stage};
 use glovebox_skill::{Catalogue, OUTPUT_BYTES_MAX, OUTPUT_FILE, Output, Skill};
 use glovebox_workspace::RelPath;
@@ -14,7 +14,6 @@ use glovebox_workspace::RelPath;
 use super::Path;
 use super::settle::find;
 use super::submit::{self, Taken};
-use super::viewer::Viewer;
 use crate::app::App;
 use crate::auth::{Caller, ReadsExecs, WritesExecs};
 use crate::body::Json;
@@ -142,7 +141,7 @@ pub(super) async fn output(
     ReadsExecs(caller): ReadsExecs,
     Path(id): Path<String>,
 ) -> Answer<Answered<SkillAnswer>> {
-    let exec = find(&app, caller.space(), &id).await?;
+    let exec = find(&app, &caller.eyes(), &id).await?;
     answered(&app, exec).await.map(Answered)
 }
 
@@ -153,7 +152,7 @@ async fn call(
     request: Json<SkillCallRequest>,
 ) -> Answer<Response> {
     let Json { value, mutation } = request;
-    let (wait, viewer) = (value.wait, Viewer::of(caller));
+    let wait = value.wait;
     let key = submit::key(caller, &mutation, value.request_id.clone());
     let (known, space) = (key.clone(), caller.space().clone());
     // Who asks again gets the first answer, whatever became of the skill.
@@ -177,9 +176,10 @@ async fn call(
         objection: order.objection,
         key,
         by: caller.party(),
+        eyes: caller.eyes(),
     };
     let taken: Taken = submit::send(app, caller, wait, move |dispatcher| {
-        submit::may_enter(dispatcher, &viewer, &submission, project.as_ref())?;
+        submit::may_enter(dispatcher, &submission, project.as_ref())?;
         // Its form was right: what is wrong with it is something else.
         dispatcher.submit(submission).map_err(clash)
     })
@@ -188,17 +188,21 @@ async fn call(
     Ok(taken.answer(|_| answer))
 }
 
-async fn answered(app: &App, exec: Exec) -> Answer<SkillAnswer> {
+async fn answered(app: &App, exec: Seen<Exec>) -> Answer<SkillAnswer> {
     let skills = Arc::clone(app.skills());
     let made = app.ask("skills", move |dispatcher| {
         let output = output_of(dispatcher, &skills, &exec)?;
-        Ok(SkillAnswer::new(exec, output))
+        Ok(SkillAnswer::new(exec.into_inner(), output))
     });
     made.await
 }
 
 /// What is secret is taken out of it, as of everything that is shown.
-fn output_of(dispatcher: &Dispatcher, skills: &Catalogue, exec: &Exec) -> Result<Option<Output>> {
+fn output_of(
+    dispatcher: &Dispatcher,
+    skills: &Catalogue,
+    exec: &Seen<Exec>,
+) -> Result<Option<Output>> {
     if !exec.status.is_final() {
         return Ok(None);
     }

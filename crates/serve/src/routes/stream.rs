@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use glovebox_engine::Seen;
 use glovebox_model::{Code, Error, Exec, Stage};
 use glovebox_workspace::Stream;
 use serde::{Deserialize, Serialize};
@@ -77,7 +78,7 @@ pub(super) async fn stdout(
     Query(part): Query<Part>,
     headers: HeaderMap,
 ) -> Answer<Response> {
-    let exec = find(&app, caller.space(), &id).await?;
+    let exec = find(&app, &caller.eyes(), &id).await?;
     either(&app, exec, Stream::Stdout, part, &headers).await
 }
 
@@ -97,13 +98,13 @@ pub(super) async fn stderr(
     Query(part): Query<Part>,
     headers: HeaderMap,
 ) -> Answer<Response> {
-    let exec = find(&app, caller.space(), &id).await?;
+    let exec = find(&app, &caller.eyes(), &id).await?;
     either(&app, exec, Stream::Stderr, part, &headers).await
 }
 
 async fn either(
     app: &App,
-    exec: Exec,
+    exec: Seen<Exec>,
     stream: Stream,
     part: Part,
     headers: &HeaderMap,
@@ -112,7 +113,7 @@ async fn either(
         .get(header::ACCEPT)
         .and_then(|value| value.to_str().ok());
     if accept.is_some_and(|accept| accept.trim().starts_with("application/json")) {
-        return Ok(Json(output(app, exec, stream, part).await?).into_response());
+        return Ok(Json(output(app, &exec, stream, part).await?).into_response());
     }
     let Some(file) = open(app, &exec, stream).await? else {
         return Err(Failure::not_found("output")
@@ -134,25 +135,25 @@ pub(super) async fn legacy(
     stream: Stream,
     part: Part,
 ) -> Answer<Json<Output>> {
-    let exec = find(app, caller.space(), id).await?;
-    output(app, exec, stream, part).await.map(Json)
+    let exec = find(app, &caller.eyes(), id).await?;
+    output(app, &exec, stream, part).await.map(Json)
 }
 
 /// All that JSON carries if nothing is said.
-pub(super) async fn whole(app: &App, exec: &Exec, stream: Stream) -> Answer<Output> {
+pub(super) async fn whole(app: &App, exec: &Seen<Exec>, stream: Stream) -> Answer<Output> {
     let part = Part {
         offset: None,
         limit: None,
     };
-    output(app, exec.clone(), stream, part).await
+    output(app, exec, stream, part).await
 }
 
-async fn output(app: &App, exec: Exec, stream: Stream, part: Part) -> Answer<Output> {
+async fn output(app: &App, exec: &Seen<Exec>, stream: Stream, part: Part) -> Answer<Output> {
     let (bytes, truncated) = match stream {
         Stream::Stdout => (exec.stdout_bytes, exec.stdout_truncated),
         Stream::Stderr => (exec.stderr_bytes, exec.stderr_truncated),
     };
-    let file = open(app, &exec, stream).await?;
+    let file = open(app, exec, stream).await?;
     let missing_file = file.is_none();
     let content = match file {
         None => Vec::new(),
@@ -176,7 +177,7 @@ async fn output(app: &App, exec: Exec, stream: Stream, part: Part) -> Answer<Out
     })
 }
 
-async fn open(app: &App, exec: &Exec, stream: Stream) -> Answer<Option<File>> {
+async fn open(app: &App, exec: &Seen<Exec>, stream: Stream) -> Answer<Option<File>> {
     let (space, project) = (exec.ids.space_id.clone(), exec.project_id.clone());
     let id = exec.exec_id.clone();
     let opened = app.ask("open", move |dispatcher| {

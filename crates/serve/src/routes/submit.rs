@@ -6,12 +6,11 @@ use axum::Json as Answered;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use glovebox_engine::{Dispatcher, Submission, Submitted};
+use glovebox_engine::{Dispatcher, Seen, Submission, Submitted};
 use glovebox_model::{Code, Error, Exec, Placement, ProjectId, Result, Stage, Status};
 use glovebox_store::RequestKey;
 
 use super::settle::settle;
-use super::viewer::Viewer;
 use crate::app::App;
 use crate::auth::{Caller, WritesExecs};
 use crate::body::{Json, Mutation};
@@ -42,12 +41,12 @@ pub(super) async fn create(
 
 #[derive(Debug)]
 pub(super) struct Taken {
-    exec: Exec,
+    exec: Seen<Exec>,
     replayed: bool,
 }
 
 impl Taken {
-    pub(super) fn exec(&self) -> &Exec {
+    pub(super) fn exec(&self) -> &Seen<Exec> {
         &self.exec
     }
 
@@ -56,7 +55,7 @@ impl Taken {
             true => StatusCode::OK,
             false => StatusCode::ACCEPTED,
         };
-        let response = (status, Answered(shape(self.exec))).into_response();
+        let response = (status, Answered(shape(self.exec.into_inner()))).into_response();
         match self.replayed {
             true => replayed(response),
             false => response,
@@ -74,13 +73,14 @@ pub(super) async fn take_on(
     let key = key(caller, &mutation, value.request_id.clone());
     let order = value.order(caller)?;
     let is_lent = order.project.is_some() && order.project.as_ref() == caller.lent();
-    let (viewer, project) = (Viewer::of(caller), order.project);
+    let project = order.project;
     let submission = Submission {
         call: order.call,
         stdin: order.stdin,
         objection: order.objection,
         key,
         by: caller.party(),
+        eyes: caller.eyes(),
     };
     // What is wrong with these is no matter of their form.
     let may_clash = is_task
@@ -88,7 +88,7 @@ pub(super) async fn take_on(
         || submission.call.simulation.is_some()
         || is_lent;
     let taken = send(app, caller, wait, move |dispatcher| {
-        may_enter(dispatcher, &viewer, &submission, project.as_ref())?;
+        may_enter(dispatcher, &submission, project.as_ref())?;
         let submitted = dispatcher.submit(submission);
         submitted.map_err(|error| match may_clash {
             true => clash(error),
@@ -108,10 +108,10 @@ pub(super) async fn send(
     let submitted = app.submit(submit).await?;
     let mut exec = submitted.exec;
     if wait && !exec.status.is_final() {
-        exec = settle(app, caller.space(), &exec.exec_id, app.times().wait).await?;
+        exec = settle(app, &caller.eyes(), exec, app.times().wait).await?;
     }
     match exec.status {
-        Status::PolicyDenied => Err(denied(exec)),
+        Status::PolicyDenied => Err(denied(exec.into_inner())),
         _ => Ok(Taken {
             exec,
             replayed: submitted.replayed,
@@ -122,7 +122,6 @@ pub(super) async fn send(
 /// A sandbox that is named is there for the caller, and works on the workspace that is named.
 pub(super) fn may_enter(
     dispatcher: &Dispatcher,
-    viewer: &Viewer,
     submission: &Submission,
     project: Option<&ProjectId>,
 ) -> Result<()> {
@@ -131,11 +130,14 @@ pub(super) fn may_enter(
     };
     // Who asks again gets the first answer, also when the sandbox is gone.
     if let Some(key) = &submission.key
-        && dispatcher.store()?.replay(viewer.space(), key)?.is_some()
+        && dispatcher
+            .store()?
+            .replay(submission.eyes.space(), key)?
+            .is_some()
     {
         return Ok(());
     }
-    let row = viewer.find(dispatcher, name)?;
+    let row = dispatcher.find_sandbox(&submission.eyes, name)?;
     match project.filter(|project| **project != row.project_id) {
         None => Ok(()),
         Some(project) => Err(Error::new(

@@ -35,8 +35,11 @@ pub(super) struct TokenRequest {
     scopes: Option<BTreeSet<Scope>>,
     /// Whoever holds it acts for this user alone. A caller that is bound gives its own.
     user_id: Option<Id>,
-    /// Whoever holds it is this agent alone. A caller that is bound gives its own.
+    /// The one agent that its holder is; without it the one that is called like the token, and with
+    /// `*` each that a request names. A caller that is bound gives its own.
     agent_id: Option<Id>,
+    /// Its holder takes part in this conversation alone. A caller that is bound gives its own.
+    conversation_id: Option<Id>,
     /// Not later than the caller's own, which is also what is taken if nothing is said.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
@@ -57,7 +60,7 @@ pub(super) struct NewToken {
 /// Create a token
 ///
 /// No token makes a stronger one: what the caller may not do, or not for so long, or only for one
-/// user or agent, holds for the new one too.
+/// user, agent or conversation, holds for the new one too.
 #[utoipa::path(
     post, path = "/v1/tokens", operation_id = "create_token", tag = "tokens",
     request_body = TokenRequest,
@@ -162,7 +165,18 @@ impl TokenRequest {
             space_id,
             scopes,
             user_id: bound("user", self.user_id, own.user_id.as_deref())?,
-            agent_id: bound("agent", self.agent_id, own.agent_id.as_deref())?,
+            agent_id: bound(
+                "agent",
+                self.agent_id,
+                own.agent_id
+                    .as_deref()
+                    .filter(|it| *it != Token::EVERY_AGENT),
+            )?,
+            conversation_id: bound(
+                "conversation",
+                self.conversation_id,
+                own.conversation_id.as_deref(),
+            )?,
             created_at,
             expires_at: self.expires_at.or(own.expires_at),
             revoked_at: None,

@@ -1,81 +1,49 @@
-//! Whose eyes a sandbox is looked at with: which ones are there for them, and what of one.
+//! Whose eyes a sandbox is looked at with, and what of it they are shown.
 
-use glovebox_engine::{Dispatcher, SandboxExplanation, SandboxRequest};
+use glovebox_engine::{Dispatcher, Eyes, SandboxExplanation, SandboxRequest, Seen};
 use glovebox_model::{
     Code, DockerConfig, Error, Lifetime, PartialProfile, Result, Role, Sandbox, SandboxConfig,
-    SandboxId, SpaceId, Stage,
+    Stage,
 };
 
 use crate::auth::Caller;
 
 #[derive(Debug, Clone)]
 pub(super) struct Viewer {
-    space: SpaceId,
-    /// The one agent that the token speaks for.
-    agent: Option<String>,
+    eyes: Eyes,
     admin: bool,
     operator: bool,
 }
 
 impl Viewer {
     pub(super) fn of(caller: &Caller) -> Self {
-        let token = caller.token();
         Self {
-            space: token.space_id.clone(),
-            agent: token.agent_id.clone(),
-            admin: token.role == Role::Admin,
+            eyes: caller.eyes(),
+            admin: caller.token().role == Role::Admin,
             operator: caller.operator().is_ok(),
         }
     }
 
-    pub(super) fn space(&self) -> &SpaceId {
-        &self.space
+    pub(super) fn eyes(&self) -> &Eyes {
+        &self.eyes
     }
 
     pub(super) fn is_admin(&self) -> bool {
-        self.admin && self.agent.is_none()
+        self.admin && self.eyes.agent().is_none()
     }
 
     /// Whether it speaks for this agent.
     pub(super) fn is(&self, agent: &str) -> bool {
-        self.agent.as_deref().is_none_or(|own| own == agent)
-    }
-
-    /// Another agent's is not there for a token that is bound to one. Whose a session is nobody
-    /// knows: it is there for whoever knows its id, or the sandbox's.
-    pub(super) fn sees(&self, row: &Sandbox, is_told: bool) -> bool {
-        if self.agent.is_none() {
-            return true;
-        }
-        match (row.lifetime, row.scope.as_deref()) {
-            (Lifetime::Shared, _) => true,
-            (Lifetime::Agent, Some(agent)) => self.is(agent),
-            (Lifetime::Agent, None) => false,
-            (Lifetime::Session | Lifetime::Exec, _) => is_told,
-        }
-    }
-
-    /// The row of one that is there for it, by id or name; the same words for every other. No
-    /// container engine is asked.
-    pub(super) fn find(&self, dispatcher: &Dispatcher, name: &str) -> Result<Sandbox> {
-        let row = match dispatcher.store()?.sandbox(&self.space, name) {
-            Err(error) if error.code == Code::NotFound => return Err(unknown()),
-            found => found?,
-        };
-        let is_told = name.parse::<SandboxId>().is_ok();
-        match self.sees(&row, is_told) {
-            true => Ok(row),
-            false => Err(unknown()),
-        }
+        self.eyes.agent().is_none_or(|own| own == agent)
     }
 
     /// One that it may take down: a single agent does not do that to what all share.
-    pub(super) fn own(&self, dispatcher: &Dispatcher, name: &str) -> Result<Sandbox> {
-        let row = self.find(dispatcher, name)?;
-        if row.lifetime == Lifetime::Shared && self.agent.is_some() {
+    pub(super) fn own(&self, dispatcher: &Dispatcher, name: &str) -> Result<Seen<Sandbox>> {
+        let row = dispatcher.find_sandbox(&self.eyes, name)?;
+        if row.lifetime == Lifetime::Shared && self.eyes.agent().is_some() {
             let message = "a shared sandbox is not one agent's to take down";
             return Err(Error::new(Code::Forbidden, Stage::Parse, message)
-                .hint("use a token that is not bound to an agent"));
+                .hint("use a token that is no agent's"));
         }
         Ok(row)
     }
@@ -83,12 +51,12 @@ impl Viewer {
     /// What one agent asked for would hold for everybody in a sandbox that all share.
     pub(super) fn may_decide(&self, request: &SandboxRequest) -> Result<()> {
         let decides = request.overrides != PartialProfile::default();
-        if request.lifetime != Lifetime::Shared || self.agent.is_none() || !decides {
+        if request.lifetime != Lifetime::Shared || self.eyes.agent().is_none() || !decides {
             return Ok(());
         }
         let message = "one agent does not decide about a sandbox that all share";
         Err(Error::new(Code::Forbidden, Stage::Parse, message)
-            .hint("leave out `policy_overrides`, or use a token that is not bound to an agent"))
+            .hint("leave out `policy_overrides`, or use a token that is no agent's"))
     }
 
     /// Without what it tells about the host, unless the operator looks.
@@ -159,5 +127,5 @@ fn target(bind: &str) -> String {
 
 pub(super) fn unknown() -> Error {
     Error::new(Code::NotFound, Stage::Parse, "there is no such sandbox")
-        .hint("`GET /v1/sandboxes` lists those of the token's space")
+        .hint("`GET /v1/sandboxes` lists those that are there for the token")
 }

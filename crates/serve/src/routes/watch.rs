@@ -94,12 +94,12 @@ pub(super) async fn watch(
 ) -> Answer<Response> {
     let project = workspaces::project(&caller, &name)?;
     let after = since.after.max(last_event_id(&headers)?);
-    let (space, watches) = (caller.space().clone(), app.watches().clone());
+    let (eyes, watches) = (caller.eyes(), app.watches().clone());
     let entered = app.ask("watch", move |dispatcher| {
-        match dispatcher.workspace(&space, &project, None) {
+        match dispatcher.workspace(&eyes, &project, None) {
             Err(error) if error.code == Code::NotFound => Ok(None),
             workspace => watches
-                .enter(&space, &project, workspace?.work()?)
+                .enter(eyes.space(), &project, workspace?.work()?)
                 .map(Some),
         }
     });

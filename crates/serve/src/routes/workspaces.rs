@@ -67,9 +67,9 @@ pub(super) async fn list(
     ReadsFiles(caller): ReadsFiles,
     Query(filter): Query<Filter>,
 ) -> Answer<Json<Workspaces>> {
-    let space = caller.space().clone();
+    let eyes = caller.eyes();
     let listed = app.ask("projects", move |dispatcher| {
-        dispatcher.layout(&space)?.projects(LISTED)
+        dispatcher.projects(&eyes, LISTED)
     });
     let mut projects = listed.await?;
     projects.retain(|project| !caller.may_not_name(project));
@@ -156,16 +156,17 @@ pub(super) async fn remove(
     Path(name): Path<String>,
     mutation: Mutation,
 ) -> Answer<Response> {
-    let (space, id, work_app) = (caller.space().clone(), ours(&caller, &name)?, app.clone());
+    let (eyes, id, work_app) = (caller.eyes(), ours(&caller, &name)?, app.clone());
     let by = caller.actor();
     let work = async move {
         let removed = work_app.ask("remove", move |dispatcher| {
-            if dispatcher.is_busy(&space, &id) {
+            let workspace = dispatcher.workspace(&eyes, &id, Some(by))?;
+            if dispatcher.is_busy(eyes.space(), &id) {
                 let message = "execs of this workspace run or wait";
                 return Err(Error::new(Code::Conflict, Stage::Open, message)
                     .hint("cancel them, or wait for their end"));
             }
-            dispatcher.workspace(&space, &id, Some(by))?.remove()
+            workspace.remove()
         });
         removed.await.map_err(|failure| match failure.0.code {
             Code::NotFound => unknown(),

@@ -1,5 +1,6 @@
 //! From a request to the engine's call.
 
+use glovebox_engine::{OF_AGENT, hashed};
 use glovebox_model::{
     Call, Code, Correlation, Error, Mode, Placement, ProjectId, Role, Token, WorkspaceRef,
 };
@@ -96,7 +97,11 @@ impl TaskRef {
         Ok(Correlation {
             space_id: token.space_id.clone(),
             user_id: bound("user_id", token.user_id.as_ref(), text(self.user_id))?,
-            conversation_id: text(self.conversation_id),
+            conversation_id: bound(
+                "conversation_id",
+                token.conversation_id.as_ref(),
+                text(self.conversation_id),
+            )?,
             turn_id: text(self.turn_id),
             task_id: text(self.task_id),
             workflow_id: text(self.workflow_id),
@@ -106,11 +111,20 @@ impl TaskRef {
     }
 }
 
-/// An agent that does not name itself goes by its token's name: it has a budget all the same.
+/// An agent is what its token says, whatever the request does. An orchestrator that names none goes by
+/// its token's name: it has a budget all the same.
 fn agent(token: &Token, asked: Option<String>) -> Answer<Option<String>> {
-    let named = bound("agent_id", token.agent_id.as_ref(), asked)?;
-    let own = || (token.role == Role::Agent).then(|| token.name.to_string());
-    Ok(named.or_else(own))
+    match (token.agent(), asked) {
+        (Some(own), Some(asked)) if own != asked => {
+            let message = format!("this token is the agent `{own}`, and a request names no other");
+            Err(Failure::new(Code::Forbidden, message)
+                .hint("leave `agent_id` out, or use that agent's own token")
+                .hint("an orchestrator's token is bound to `*` and names any agent"))
+        }
+        (Some(own), _) => Ok(Some(own.to_owned())),
+        (None, Some(asked)) => Ok(Some(asked)),
+        (None, None) => Ok((token.role == Role::Agent).then(|| token.name.to_string())),
+    }
 }
 
 /// Who is bound to an id speaks for that one alone.
@@ -161,29 +175,13 @@ pub(crate) fn is_reserved(project: &ProjectId) -> bool {
     project.as_str() == "scratch" || project.as_str().starts_with("cwd-")
 }
 
-/// A conversation's id is free text; what is no name of a directory is replaced by its hash.
+/// A conversation's id is free text; what is no name of a directory, or is one that has a meaning of
+/// its own, is replaced by its hash.
 fn of_conversation(conversation: &str) -> Answer<ProjectId> {
-    let own = conversation
-        .parse()
-        .ok()
-        .filter(|project| !is_reserved(project));
-    own.map_or_else(|| hashed("conversation-", conversation), Ok)
-}
-
-/// The same for what is named after an agent or a session.
-pub(super) fn slug(prefix: &str, key: &str) -> Answer<ProjectId> {
-    // As long as a hash, a key could be taken for one.
-    let own = (key.len() < HASH).then(|| format!("{prefix}{key}").parse().ok());
-    own.flatten().map_or_else(|| hashed(prefix, key), Ok)
-}
-
-const HASH: usize = 32;
-
-fn hashed(prefix: &str, text: &str) -> Answer<ProjectId> {
-    let hash = blake3::hash(text.as_bytes()).to_hex();
-    format!("{prefix}{}", &hash[..HASH])
-        .parse()
-        .map_err(|_| Failure::internal())
+    let is_plain =
+        |project: &ProjectId| !is_reserved(project) && !project.as_str().starts_with(OF_AGENT);
+    let own = conversation.parse().ok().filter(is_plain);
+    own.map_or_else(|| Ok(hashed("conversation-", conversation)?), Ok)
 }
 
 #[cfg(test)]
@@ -198,34 +196,10 @@ mod tests {
             of_conversation("a b").unwrap(),
         );
         assert!(one.as_str().starts_with("conversation-") && one != other);
-        assert!(
-            of_conversation("scratch")
-                .unwrap()
-                .as_str()
-                .starts_with("conversation-")
-        );
-    }
-
-    #[test]
-    fn every_agent_has_a_workspace_of_its_own() {
-        assert_eq!(slug("agent-", "ann").unwrap().as_str(), "agent-ann");
-        let keys = [
-            "a b",
-            "../x",
-            "..",
-            "",
-            "\u{e9}",
-            &"x".repeat(31),
-            &"x".repeat(32),
-        ];
-        let mut all: Vec<_> = keys
-            .iter()
-            .map(|key| slug("agent-", key).unwrap())
-            .collect();
-        // Its hash as a name of its own is not the other's.
-        all.push(slug("agent-", all[0].as_str().trim_start_matches("agent-")).unwrap());
-        let different: std::collections::HashSet<_> = all.iter().map(ToString::to_string).collect();
-        assert_eq!(different.len(), all.len(), "{all:?}");
+        for taken in ["scratch", "cwd-1", "agent-ann"] {
+            let other = of_conversation(taken).unwrap();
+            assert!(other.as_str().starts_with("conversation-"), "{other}");
+        }
     }
 
     #[test]

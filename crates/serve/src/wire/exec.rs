@@ -76,8 +76,8 @@ pub(crate) struct ExecRequest {
     pub(crate) request_id: Option<String>,
 }
 
-/// On whose behalf. A token that is bound to a user or an agent fills these in, and no other
-/// values are taken then.
+/// On whose behalf. What the token is bound to is filled in, and no other value is taken then: a user,
+/// a conversation, and the agent, which an agent's token always is.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskRef {

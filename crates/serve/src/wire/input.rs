@@ -83,6 +83,6 @@ pub(super) fn inputs(files: Vec<InputFile>) -> Answer<Vec<Input>> {
 }
 
 fn clash(input: &Input, why: &str) -> Failure {
-    let message = format!("the input `{}` {why}", input.path.display());
+    let message = format!("the input `{}` {why}", input.path.one_line());
     Failure::new(Code::Conflict, message).hint("give each input a path of its own")
 }

@@ -1,6 +1,6 @@
 //! Kept sandboxes: which one an exec runs in, and what one is asked to be.
 
-use glovebox_engine::Selection;
+use glovebox_engine::{Selection, named_after};
 use glovebox_model::{
     Code, Correlation, Lifetime, OnExceed, Placement, ProjectId, SandboxId, WorkspaceRef,
 };
@@ -10,7 +10,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::call::{not_reserved, slug};
+use super::call::not_reserved;
 use super::exec::TaskRef;
 use super::overrides::PolicyOverrides;
 use super::{Id, SandboxName};
@@ -87,7 +87,7 @@ impl From<KeptLifetime> for Lifetime {
 }))]
 pub(crate) struct SandboxRequest {
     lifetime: KeptLifetime,
-    /// Whose it is when it lives as long as an agent. A token of an agent fills it in.
+    /// Whose it is when it lives as long as an agent. An agent's token fills it in.
     agent_id: Option<Id>,
     /// Whose it is when it lives as long as a session.
     session_id: Option<Id>,
@@ -126,7 +126,7 @@ impl SandboxRequest {
 fn project_of(lifetime: Lifetime, ids: &Correlation) -> Answer<Option<ProjectId>> {
     let (what, key) = match lifetime {
         Lifetime::Exec => return Ok(None),
-        Lifetime::Shared => return slug("shared-", "sandbox").map(Some),
+        Lifetime::Shared => return Ok(Some(named_after("shared-", "sandbox")?)),
         Lifetime::Agent => ("agent", &ids.agent_id),
         Lifetime::Session => ("session", &ids.session_id),
     };
@@ -135,7 +135,7 @@ fn project_of(lifetime: Lifetime, ids: &Correlation) -> Answer<Option<ProjectId>
         Failure::new(Code::Conflict, message)
             .hint(format!("set `{what}_id`, or choose another `lifetime`"))
     })?;
-    slug(&format!("{what}-"), key).map(Some)
+    Ok(Some(named_after(&format!("{what}-"), key)?))
 }
 
 /// The workspace of an exec that is placed like this and names none.

@@ -47,6 +47,8 @@ pub struct Take<'a> {
     pub before_exec: Option<ExecId>,
     /// The snapshot that is about to be restored.
     pub before_restore: Option<SnapshotId>,
+    /// Whose it is.
+    pub agent_id: Option<String>,
     /// What it is compared with; without one, the newest of the project.
     pub parent: Option<SnapshotId>,
     pub writers: Writers,
@@ -118,6 +120,7 @@ impl<'a> Take<'a> {
             note: None,
             before_exec: None,
             before_restore: None,
+            agent_id: None,
             parent: None,
             writers: Writers::default(),
             limits: TakeLimits::default(),
@@ -180,6 +183,7 @@ impl Snapshots {
             label: take.label,
             before_exec: take.before_exec,
             before_restore: take.before_restore,
+            agent_id: take.agent_id,
             note: take.note,
             counts: outcome.counts,
             manifest: digest,

@@ -125,3 +125,27 @@ fn files_that_come_and_go_while_we_look_are_there_or_not() {
     let verified = ground.snapshots().verify(&mut ()).unwrap();
     assert!(verified.is_sound(), "{:?}", verified.damage);
 }
+
+#[test]
+fn what_is_taken_while_all_is_verified_is_not_called_missing() {
+    let ground = Ground::new();
+    for number in 0..8 {
+        ground.write(format!("{number}"), vec![number; 100_000]);
+    }
+    ground.take();
+    let mut taken = 0;
+    let mut takes = |_| {
+        // Only now and then: each is on disk when it is taken.
+        if taken < 4 {
+            taken += 1;
+            ground.write("new", format!("not there before {taken}"));
+            ground.take();
+        }
+        std::ops::ControlFlow::Continue(())
+    };
+    let verified = ground.snapshots().verify(&mut takes).unwrap();
+    assert_eq!(taken, 4);
+    assert_eq!((verified.damage, verified.hurts), (vec![], vec![]));
+    let after = ground.snapshots().verify(&mut ()).unwrap();
+    assert_eq!((after.snapshots, after.is_sound()), (5, true));
+}

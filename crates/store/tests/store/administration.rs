@@ -42,6 +42,7 @@ fn token(number: u8, name: &str) -> Token {
         scopes: Role::Agent.scopes(),
         user_id: None,
         agent_id: Some("a".to_owned()),
+        conversation_id: None,
         created_at: format!("2026-01-01T00:00:{number:02}Z").parse().unwrap(),
         expires_at: None,
         revoked_at: None,

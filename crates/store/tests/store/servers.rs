@@ -11,7 +11,7 @@ use crate::common::{
     Fixture, HOUR, ended, kinds, on_both_databases, postgres_fixture, queued, running, started,
 };
 use glovebox_model::{Code, Exec, SpaceId, Status};
-use glovebox_store::{Admitted, EntryFilter, Kind, NOBODY, Opened, Store, Terms};
+use glovebox_store::{Admitted, EntryFilter, ExecFilter, Kind, NOBODY, Opened, Store, Terms};
 
 on_both_databases! {
     a_queued_exec_is_adopted_and_started_by_exactly_one,
@@ -239,18 +239,33 @@ fn a_cancellation_reaches_the_owner_once(it: Fixture) {
 }
 
 fn a_client_id_finds_its_exec(it: Fixture) {
-    let mut record = running();
     let client = "mine".parse().unwrap();
-    record.client_id = Some("mine".parse().unwrap());
-    let _open = it.store.plan("o", &record).unwrap();
+    let mut ids = Vec::new();
+    // Each agent has names of its own, and who is none has others.
+    for agent in [None, Some("ann"), Some("bob")] {
+        let mut record = running();
+        record.client_id = Some("mine".parse().unwrap());
+        record.ids.agent_id = agent.map(str::to_owned);
+        let _open = it.store.plan("o", &record).unwrap();
+        let mut again = running();
+        (again.client_id, again.ids) = (record.client_id, record.ids);
+        let taken = it.store.plan("o", &again).unwrap_err();
+        assert_eq!(taken.code, Code::Conflict);
+        assert!(taken.message.contains(record.exec_id.as_str()), "{taken}");
+        ids.insert(0, record.exec_id);
+    }
     let space = SpaceId::local();
-    let found = it.store.find_client(&space, &client).unwrap();
-    assert_eq!(found, Some(record.exec_id));
-    let other = it
-        .store
-        .find_client(&"other".parse().unwrap(), &client)
-        .unwrap();
-    assert_eq!(other, None);
+    assert_eq!(it.store.find_client(&space, &client).unwrap(), ids);
+    let of_ann = ExecFilter {
+        agent_id: Some("ann".to_owned()),
+        ..ExecFilter::default()
+    };
+    let listed = it.store.list(&space, &of_ann).unwrap().items;
+    let listed: Vec<_> = listed.into_iter().map(|it| it.exec_id).collect();
+    assert_eq!(listed, ids[1..2]);
+    let other = "other".parse().unwrap();
+    assert!(it.store.find_client(&other, &client).unwrap().is_empty());
+    it.assert_sound();
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use glovebox_engine::{Dispatcher, HouseRules, Loan, ToolchainSettings, host_facts};
+use glovebox_engine::{Dispatcher, Eyes, HouseRules, Loan, ToolchainSettings, host_facts};
 use glovebox_mcp::{Setting, serve_stdio};
 use glovebox_model::{Code, Error, Result, SpaceId, Stage, Status, TokenName};
 use glovebox_serve::{Inside, LocalAgent};
@@ -106,7 +106,7 @@ pub(super) fn run(global: &Global, args: &McpServeArgs) -> Result<Exit> {
 /// What waits for people, or for a place, is of no use to an agent that is gone, and would surprise
 /// the next one.
 fn give_up(dispatcher: &Dispatcher, conversation: &str) -> Result<()> {
-    let space = SpaceId::local();
+    let eyes = Eyes::of_space(SpaceId::local());
     for status in [Status::AwaitingApproval, Status::Queued] {
         let filter = ExecFilter {
             conversation_id: Some(conversation.to_owned()),
@@ -114,8 +114,8 @@ fn give_up(dispatcher: &Dispatcher, conversation: &str) -> Result<()> {
             limit: 1000,
             ..ExecFilter::default()
         };
-        for exec in dispatcher.store()?.list(&space, &filter)?.items {
-            dispatcher.cancel(&space, exec.exec_id.as_str())?;
+        for exec in dispatcher.execs(&eyes, &filter)?.items {
+            dispatcher.cancel(dispatcher.find(&eyes, exec.exec_id.as_str())?)?;
         }
     }
     Ok(())

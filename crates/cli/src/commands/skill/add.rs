@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use glovebox_model::{Code, Error, Result, Stage};
-use glovebox_skill::{Replace, Skill};
+use glovebox_skill::{Before, Changed, Replace, Skill};
 use glovebox_workspace::Dir;
 use glovebox_workspace::archive::{Purpose, UnpackLimits, unpack_over, unpack_zip_over};
 use serde_json::json;
@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::args::{Global, SkillAddArgs};
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::prompt::Prompt;
 use crate::{render, stdout};
 
 /// No skill is larger.
@@ -35,12 +36,28 @@ pub(super) fn run(global: &Global, args: &SkillAddArgs) -> Result<Exit> {
         true => Replace::IfThere,
         false => Replace::Never,
     };
+    // One that stays is told by `add` itself.
+    let before =
+        Before::of(skill.id(), root).filter(|it| args.replace || matches!(it, Before::Shipped(_)));
+    let changed = before
+        .as_ref()
+        .map_or_else(Vec::new, |it| it.compared(&skill));
+    if let Some(before) = &before
+        && !is_agreed(global, args, before, &changed, skill.id())?
+    {
+        let message = format!(
+            "skill `{}` was not added: no person agreed to it",
+            skill.id()
+        );
+        return Err(Error::new(Code::Canceled, Stage::Obtain, message));
+    }
     let added = glovebox_skill::add(skill, root, replace)?;
     if global.json {
         stdout::json(&json!({
             "skill": added.skill.reference(),
             "path": added.path,
             "replaced": added.replaced,
+            "changed": changed,
         }))?;
         return Ok(Exit::SUCCESS);
     }
@@ -59,6 +76,48 @@ pub(super) fn run(global: &Global, args: &SkillAddArgs) -> Result<Exit> {
         render::note(&format!("look at it: `glovebox skill info {id}`"));
     }
     Ok(Exit::SUCCESS)
+}
+
+/// What differs is shown in any case. A person agrees to more than before.
+fn is_agreed(
+    global: &Global,
+    args: &SkillAddArgs,
+    before: &Before,
+    changed: &[Changed],
+    id: &str,
+) -> Result<bool> {
+    let shown = shown(before, changed, id);
+    if args.yes || !before.asks(changed) {
+        if !global.quiet && !global.json && !shown.is_empty() {
+            render::note(shown.trim_end());
+        }
+        return Ok(true);
+    }
+    let Some(prompt) = Prompt::open()? else {
+        let message = format!("there is no terminal to ask on:\n{}", shown.trim_end());
+        return Err(Error::new(Code::InvalidArgument, Stage::Parse, message)
+            .hint("`--yes` adds it without asking"));
+    };
+    Ok(prompt.confirm(|_| shown, "add it? [y]es, [n]o: "))
+}
+
+fn shown(before: &Before, changed: &[Changed], id: &str) -> String {
+    let mut text = match before {
+        Before::Own(_) if changed.is_empty() => String::new(),
+        Before::Own(_) => format!("`{id}` may do and use something else than the one before it:\n"),
+        Before::Broken => format!(
+            "`{id}` is there already and cannot be read, so that what it might do is not known\n"
+        ),
+        Before::Shipped(_) => {
+            format!("`{id}` comes with Glovebox, and its callers would get this one instead\n")
+        }
+    };
+    for it in changed {
+        let mark = if it.wider { " (more)" } else { "" };
+        let line = format!("  {}: {} -> {}{mark}", it.field, it.before, it.after);
+        text += &(render::one_line(&line) + "\n");
+    }
+    text
 }
 
 /// Checked, from a directory or an archive that nobody vouches for.

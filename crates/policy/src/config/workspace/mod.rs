@@ -45,6 +45,8 @@ pub struct WorkspaceSettings {
     /// the kind of path is checked here.
     pub root_win: Option<String>,
     pub root_wsl: Option<String>,
+    /// What of the file API is in the ledger.
+    pub audit: FileAudit,
 }
 
 impl Default for WorkspaceSettings {
@@ -64,6 +66,29 @@ impl Default for WorkspaceSettings {
             runtime: PathRuntime::Auto,
             root_win: None,
             root_wsl: None,
+            audit: FileAudit::Changes,
+        }
+    }
+}
+
+/// What of the file API is in the ledger; each holds the one before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum FileAudit {
+    #[default]
+    Changes,
+    /// Requests that were refused, and why: paths that lead outside among them.
+    Refusals,
+    /// What was read, listed, searched, watched and packed.
+    Reads,
+}
+
+impl Word for FileAudit {
+    const ALL: &'static [Self] = &[Self::Changes, Self::Refusals, Self::Reads];
+    fn word(self) -> &'static str {
+        match self {
+            Self::Changes => "changes",
+            Self::Refusals => "refusals",
+            Self::Reads => "reads",
         }
     }
 }

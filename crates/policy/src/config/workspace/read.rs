@@ -13,7 +13,7 @@ use super::cache::read_caches;
 use super::{WorkspaceSection, path};
 use crate::word::Word;
 
-pub(super) const KEYS: [&str; 14] = [
+pub(super) const KEYS: [&str; 15] = [
     "max_bytes",
     "max_files",
     "snapshot_before",
@@ -28,6 +28,7 @@ pub(super) const KEYS: [&str; 14] = [
     "runtime",
     "root_win",
     "root_wsl",
+    "audit",
 ];
 
 /// The same that an exec must be given at least.
@@ -103,6 +104,7 @@ pub(in super::super) fn read_workspace(
             "runtime" => settings.runtime = read_word(document, key, node)?,
             "root_win" => settings.root_win = text(path::root_win)?,
             "root_wsl" => settings.root_wsl = text(path::root_wsl)?,
+            "audit" => settings.audit = read_word(document, key, node)?,
             other => {
                 let message = format!("unknown key `{}` under `[workspace]`", shown(other));
                 return Err(document.unknown(key.span(), message, other, &KEYS));

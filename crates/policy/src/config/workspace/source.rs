@@ -55,6 +55,7 @@ fn values(settings: &WorkspaceSettings) -> Vec<(String, String)> {
         runtime,
         root_win,
         root_wsl,
+        audit,
     } = settings;
     let before = snapshot_before.map_or("none", |tier| tier.as_str());
     let keys = [
@@ -74,6 +75,7 @@ fn values(settings: &WorkspaceSettings) -> Vec<(String, String)> {
         ("runtime", runtime.word().to_owned()),
         ("root_win", show(root_win)),
         ("root_wsl", show(root_wsl)),
+        ("audit", audit.word().to_owned()),
     ];
     let caches = caches.iter().map(|(name, cache)| {
         let value = format!("{} at {}", cache.mode.word(), cache.at.display());

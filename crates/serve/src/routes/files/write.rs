@@ -113,15 +113,15 @@ pub(in crate::routes) async fn put(
     let expected = Expected::read(request.headers())?;
     let mutation = Mutation::read(&app, request, Limit::File).await?;
     let (contents, work_app) = (mutation.bytes.clone(), app.clone());
-    let (space, by) = (caller.space().clone(), caller.actor());
+    let (eyes, by) = (caller.eyes(), caller.actor());
     let work = async move {
         let asked = work_app.ask("write", move |dispatcher| {
             let workspace = match expected {
                 Expected::One(_) | Expected::Impossible => {
-                    dispatcher.workspace(&space, &project, Some(by))
+                    dispatcher.workspace(&eyes, &project, Some(by))
                 }
                 Expected::Anything | Expected::Nothing => {
-                    dispatcher.make_workspace(&space, &project, Some(by))
+                    dispatcher.make_workspace(&eyes, &project, Some(by))
                 }
             };
             let workspace = match workspace {

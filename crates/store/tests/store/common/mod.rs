@@ -300,6 +300,7 @@ pub(crate) fn sandbox_in(space: SpaceId, name: &str) -> Sandbox {
         project_id: "proj".parse().unwrap(),
         lifetime: Lifetime::Session,
         scope: Some("session 1".to_owned()),
+        agent_id: None,
         config: SandboxConfig {
             backend: BackendName::Native,
             image: None,

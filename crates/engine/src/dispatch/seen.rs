@@ -1,0 +1,184 @@
+//! What a server's callers name, found with their own eyes: an exec, an approval, a grant, a sandbox.
+//! What is not there for them is as unknown as what never was.
+
+use glovebox_model::{
+    Approval, ApprovalId, Call, ClientId, Code, Error, Exec, ExecId, Grant, Placement, ProjectId,
+    Result, Sandbox, Stage, WorkspaceRef,
+};
+use glovebox_policy::Sight;
+use glovebox_store::{ApprovalFilter, ExecFilter, GrantFilter, Page};
+
+use super::Dispatcher;
+use crate::sight::{Eyes, Seen};
+
+impl Dispatcher {
+    /// By its id or by its caller's own.
+    pub fn find(&self, eyes: &Eyes, name: &str) -> Result<Seen<Exec>> {
+        let exec = match name.parse::<ExecId>() {
+            Ok(id) => self.find_id(eyes, &id)?,
+            Err(_) => match name.parse::<ClientId>() {
+                Ok(client) => self.find_client(eyes, &client)?,
+                Err(_) => None,
+            },
+        };
+        let mut exec = exec.ok_or_else(|| unknown(name))?.into_inner();
+        self.place_in_queue(&mut exec);
+        Ok(Seen::own(exec))
+    }
+
+    fn find_id(&self, eyes: &Eyes, id: &ExecId) -> Result<Option<Seen<Exec>>> {
+        match self.store()?.get(eyes.space(), id) {
+            Err(error) if error.code == Code::NotFound => Ok(None),
+            Err(error) => Err(error),
+            Ok(exec) => {
+                let ids = exec.ids.clone();
+                Ok(self.engine.seen(eyes, &ids, exec))
+            }
+        }
+    }
+
+    /// Several agents may have used the same words: an agent means its own, people the newest.
+    fn find_client(&self, eyes: &Eyes, client: &ClientId) -> Result<Option<Seen<Exec>>> {
+        let mut newest = None;
+        for id in self.store()?.find_client(eyes.space(), client)? {
+            let Some(exec) = self.find_id(eyes, &id)? else {
+                continue;
+            };
+            if eyes.agent().is_none() || exec.ids.agent_id.as_deref() == eyes.agent() {
+                return Ok(Some(exec));
+            }
+            newest = newest.or(Some(exec));
+        }
+        Ok(newest)
+    }
+
+    /// The newest first. A page may be short, or empty, and still lead on: what is not there for
+    /// them is left out of it.
+    pub fn execs(&self, eyes: &Eyes, filter: &ExecFilter) -> Result<Page<Exec>> {
+        let mut filter = filter.clone();
+        if self.engine.config().sight() == Sight::Own {
+            filter.agent_id = eyes.agent().map(str::to_owned);
+        }
+        let page = self.store()?.list(eyes.space(), &filter)?;
+        let items = page.items.into_iter().filter_map(|mut exec| {
+            self.place_in_queue(&mut exec);
+            let ids = exec.ids.clone();
+            self.engine.seen(eyes, &ids, exec).map(Seen::into_inner)
+        });
+        Ok(Page {
+            items: items.collect(),
+            next: page.next,
+        })
+    }
+
+    pub fn approval(&self, eyes: &Eyes, id: &ApprovalId) -> Result<Seen<Approval>> {
+        let approval = self.store()?.approval(Some(eyes.space()), id)?;
+        let ids = approval.ids.clone();
+        let seen = self.engine.seen(eyes, &ids, approval);
+        seen.ok_or_else(|| {
+            let message = format!("there is no approval `{id}`");
+            Error::new(Code::NotFound, Stage::Parse, message)
+        })
+    }
+
+    /// As [`Dispatcher::execs`].
+    pub fn approvals(&self, eyes: &Eyes, filter: &ApprovalFilter) -> Result<Page<Approval>> {
+        let filter = ApprovalFilter {
+            space: Some(eyes.space().clone()),
+            ..filter.clone()
+        };
+        let page = self.store()?.approvals(&filter)?;
+        let items = page.items.into_iter().filter_map(|approval| {
+            let ids = approval.ids.clone();
+            let seen = self.engine.seen(eyes, &ids, approval);
+            seen.map(Seen::into_inner)
+        });
+        Ok(Page {
+            items: items.collect(),
+            next: page.next,
+        })
+    }
+
+    /// A grant is there for who sees the approval that it was made by.
+    pub fn grants(&self, eyes: &Eyes, filter: &GrantFilter) -> Result<Page<Grant>> {
+        let filter = GrantFilter {
+            space: Some(eyes.space().clone()),
+            ..filter.clone()
+        };
+        let page = self.store()?.grants(&filter)?;
+        if eyes.agent().is_none() {
+            return Ok(page);
+        }
+        let mut items = Vec::new();
+        for grant in page.items {
+            match self.approval(eyes, &grant.approval_id) {
+                Ok(_) => items.push(grant),
+                Err(error) if error.code == Code::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Page {
+            items,
+            next: page.next,
+        })
+    }
+
+    /// The rows that are there for them, as they are now.
+    pub fn sandboxes(&self, eyes: &Eyes) -> Result<Vec<Sandbox>> {
+        let rows = self.engine.sandboxes(eyes.space())?.into_iter();
+        let seen = rows.filter_map(|row| self.engine.seen_sandbox(eyes, row));
+        Ok(seen.map(Seen::into_inner).collect())
+    }
+
+    /// The row of one, by its id or its name. No container engine is asked.
+    pub fn find_sandbox(&self, eyes: &Eyes, name: &str) -> Result<Seen<Sandbox>> {
+        let row = match self.store()?.sandbox(eyes.space(), name) {
+            Err(error) if error.code == Code::NotFound => return Err(no_sandbox()),
+            found => found?,
+        };
+        let seen = self.engine.seen_sandbox(eyes, row);
+        seen.ok_or_else(no_sandbox)
+    }
+
+    /// Everything that a call names is there for who makes it: the sandbox that it enters, the exec
+    /// that it stands on, and the workspace.
+    pub(super) fn may_name(&self, eyes: &Eyes, call: &Call) -> Result<()> {
+        if let Placement::Named(name) = &call.placement {
+            self.find_sandbox(eyes, name)?;
+        }
+        if let Some(over) = &call.over {
+            self.find(eyes, over.as_str())?;
+        }
+        match &call.workspace {
+            WorkspaceRef::Project(project) => self.may_work_on(eyes, project),
+            WorkspaceRef::Scratch | WorkspaceRef::Adopted(_) => Ok(()),
+        }
+    }
+
+    /// Whether a workspace of this name can be theirs, be it there or not.
+    pub fn may_work_on(&self, eyes: &Eyes, project: &ProjectId) -> Result<()> {
+        if self.engine.may_work_on(eyes, project) {
+            return Ok(());
+        }
+        let message = format!("the workspace `{project}` is named after another agent");
+        Err(Error::new(Code::Forbidden, Stage::Parse, message)
+            .hint("use another name; those in `agent-` are one agent's each"))
+    }
+}
+
+/// The same words for an id that never was, one of another space or agent, and one that is no id at
+/// all.
+fn unknown(name: &str) -> Error {
+    let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
+    Error::new(
+        Code::NotFound,
+        Stage::Parse,
+        format!("there is no exec `{shown}`"),
+    )
+    .hint("`GET /v1/execs` lists those that are there for you")
+}
+
+pub(super) fn no_sandbox() -> Error {
+    Error::new(Code::NotFound, Stage::Parse, "there is no such sandbox")
+        .hint("`GET /v1/sandboxes` lists those that are there for the token")
+}

@@ -1,0 +1,285 @@
+//! Who looks, and what of a space is there for them. The space is the wall that nothing passes; an
+//! agent is a wall inside it, which `[agents] see` may open. This is the one place that decides it:
+//! what a caller names by its id is reached through a [`Seen`], and nothing else makes one.
+
+use std::ops::Deref;
+
+use glovebox_model::{
+    Code, Correlation, Error, Lifetime, ProjectId, Result, Sandbox, SpaceId, Stage, Token,
+};
+use glovebox_policy::Sight;
+
+use crate::engine::Engine;
+
+/// What workspaces are called that are one agent's own.
+pub const OF_AGENT: &str = "agent-";
+
+/// A caller of a server, as far as its token says who it is; never what a request says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Eyes {
+    space: SpaceId,
+    /// None: people, and an orchestrator. Everything of the space is there for them.
+    agent: Option<Bound>,
+}
+
+/// What an agent's token is bound to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Bound {
+    agent: String,
+    user: Option<String>,
+    conversation: Option<String>,
+}
+
+impl Eyes {
+    pub fn of_token(token: &Token) -> Self {
+        Self {
+            space: token.space_id.clone(),
+            agent: token.agent().map(|agent| Bound {
+                agent: agent.to_owned(),
+                user: token.user_id.clone(),
+                conversation: token.conversation_id.clone(),
+            }),
+        }
+    }
+
+    /// The owner of the state directory, or the server itself.
+    pub fn of_space(space: SpaceId) -> Self {
+        Self { space, agent: None }
+    }
+
+    /// The only space whose things they can name.
+    pub fn space(&self) -> &SpaceId {
+        &self.space
+    }
+
+    /// The one agent that they are.
+    pub fn agent(&self) -> Option<&str> {
+        self.agent.as_ref().map(|it| it.agent.as_str())
+    }
+
+    fn see(&self, sight: Sight, ids: &Correlation) -> bool {
+        if ids.space_id != self.space {
+            return false;
+        }
+        let Some(bound) = &self.agent else {
+            return true;
+        };
+        let is = |own: &Option<String>, of: &Option<String>| own.is_some() && own == of;
+        let fits = |own: &Option<String>, of: &Option<String>| own.is_none() || own == of;
+        let is_own = ids.agent_id.as_ref() == Some(&bound.agent)
+            && fits(&bound.user, &ids.user_id)
+            && fits(&bound.conversation, &ids.conversation_id);
+        is_own
+            || match sight {
+                Sight::Own => false,
+                Sight::Conversation => is(&bound.conversation, &ids.conversation_id),
+                Sight::User => is(&bound.user, &ids.user_id),
+                Sight::Space => true,
+            }
+    }
+
+    /// Only whose it is is known of a sandbox, or of a snapshot: for which user or conversation is
+    /// not, and so it is never opened to one.
+    fn see_agents(&self, sight: Sight, agent: Option<&str>) -> bool {
+        self.agent.is_none() || sight == Sight::Space || agent.is_some() && agent == self.agent()
+    }
+}
+
+/// Something that is there for who asked for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen<T>(T);
+
+impl<T> Seen<T> {
+    /// Of what the asker has just made, or of the same thing as it is now.
+    pub(crate) fn own(it: T) -> Self {
+        Self(it)
+    }
+
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl<T> Deref for Seen<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl Engine {
+    /// None where it is not there for them: to them it is as if it never was.
+    pub(crate) fn seen<T>(&self, eyes: &Eyes, ids: &Correlation, it: T) -> Option<Seen<T>> {
+        eyes.see(self.config().sight(), ids).then_some(Seen(it))
+    }
+
+    /// A sandbox that all share is there for all; one of a session for who made it.
+    pub(crate) fn seen_sandbox(&self, eyes: &Eyes, mut row: Sandbox) -> Option<Seen<Sandbox>> {
+        let sight = self.config().sight();
+        let is_there = row.space_id == eyes.space
+            && match row.lifetime {
+                Lifetime::Shared => true,
+                Lifetime::Agent => eyes.see_agents(sight, row.scope.as_deref()),
+                Lifetime::Session | Lifetime::Exec => {
+                    eyes.see_agents(sight, row.agent_id.as_deref())
+                }
+            };
+        if row.lifetime == Lifetime::Shared && !eyes.see_agents(sight, None) {
+            // Whose exec is in it is not told.
+            row.exec_id = None;
+        }
+        is_there.then_some(Seen(row))
+    }
+
+    /// What people took, or what was taken before agents were told apart, is the workspace's.
+    pub(crate) fn sees_snapshot(&self, eyes: &Eyes, agent: Option<&str>) -> bool {
+        agent.is_none() || eyes.see_agents(self.config().sight(), agent)
+    }
+
+    /// Workspaces are the space's, and all agents work on them; but one that is named after an agent
+    /// is that agent's.
+    pub(crate) fn may_work_on(&self, eyes: &Eyes, project: &ProjectId) -> bool {
+        let own = || {
+            eyes.agent()
+                .and_then(|agent| named_after(OF_AGENT, agent).ok())
+        };
+        !project.as_str().starts_with(OF_AGENT)
+            || eyes.agent.is_none()
+            || self.config().sight() == Sight::Space
+            || own().as_ref() == Some(project)
+    }
+}
+
+const HASH: usize = 32;
+
+/// The workspace of an agent or a session, whose ids are free text: what is no name of a directory is
+/// replaced by its hash.
+pub fn named_after(prefix: &str, key: &str) -> Result<ProjectId> {
+    // As long as a hash, a key could be taken for one.
+    let own = (key.len() < HASH).then(|| format!("{prefix}{key}").parse().ok());
+    own.flatten().map_or_else(|| hashed(prefix, key), Ok)
+}
+
+pub fn hashed(prefix: &str, text: &str) -> Result<ProjectId> {
+    let hash = blake3::hash(text.as_bytes()).to_hex();
+    let name = format!("{prefix}{}", &hash[..HASH]).parse();
+    name.map_err(|why| Error::new(Code::Internal, Stage::Parse, "a hash is no name").caused_by(why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glovebox_model::{Role, TokenId};
+
+    fn token(name: &str, more: impl FnOnce(&mut Token)) -> Eyes {
+        let mut token = Token {
+            token_id: TokenId::from_random([1; 16]),
+            name: name.parse().unwrap(),
+            role: Role::Agent,
+            space_id: SpaceId::local(),
+            scopes: [].into(),
+            user_id: None,
+            agent_id: None,
+            conversation_id: None,
+            created_at: jiff::Timestamp::UNIX_EPOCH,
+            expires_at: None,
+            revoked_at: None,
+        };
+        more(&mut token);
+        Eyes::of_token(&token)
+    }
+
+    #[test]
+    fn an_agent_sees_its_own_and_what_the_setting_opens() {
+        let some = |text: &str| Some(text.to_owned());
+        let own = token("ann", |_| {});
+        let bound = token("x", |it| it.agent_id = some("ann"));
+        let of_user = token("x", |it| {
+            (it.agent_id, it.user_id) = (some("ann"), some("u"));
+        });
+        let in_talk = token("x", |it| {
+            (it.agent_id, it.conversation_id) = (some("ann"), some("c"));
+        });
+        let person = token("p", |it| it.role = Role::Approver);
+        let bound_person = token("p", |it| {
+            (it.role, it.agent_id) = (Role::Admin, some("ann"));
+        });
+        let all = token("o", |it| it.agent_id = some(Token::EVERY_AGENT));
+        let elsewhere = token("p", |it| {
+            (it.role, it.space_id) = (Role::Admin, "other".parse().unwrap());
+        });
+        use Sight::{Conversation, Own, Space, User};
+        let every: &[Sight] = &Sight::ALL;
+        // Whose it is, for whom and where; and who sees it under which settings.
+        for (agent, user, talk, seen) in [
+            ("ann", "u", "c", [every, every, every, every, every]),
+            ("ann", "v", "d", [every, every, &[Space], &[Space], every]),
+            (
+                "bob",
+                "u",
+                "c",
+                [
+                    &[Space],
+                    &[Space],
+                    &[User, Space],
+                    &[Conversation, Space],
+                    &[Space],
+                ],
+            ),
+            (
+                "bob",
+                "v",
+                "d",
+                [&[Space], &[Space], &[Space], &[Space], &[Space]],
+            ),
+            (
+                "",
+                "u",
+                "c",
+                [
+                    &[Space],
+                    &[Space],
+                    &[User, Space],
+                    &[Conversation, Space],
+                    &[Space],
+                ],
+            ),
+        ] {
+            let ids = Correlation {
+                agent_id: (!agent.is_empty()).then(|| agent.to_owned()),
+                user_id: some(user),
+                conversation_id: some(talk),
+                ..Correlation::of_space(SpaceId::local())
+            };
+            let eyes = [&own, &bound, &of_user, &in_talk, &bound_person];
+            for (eyes, settings) in eyes.into_iter().zip(seen) {
+                for sight in [Own, Conversation, User, Space] {
+                    let what = format!("{agent} {user} {talk} {eyes:?} {sight:?}");
+                    assert_eq!(eyes.see(sight, &ids), settings.contains(&sight), "{what}");
+                }
+            }
+            assert!(person.see(Own, &ids) && all.see(Own, &ids));
+            assert!(!elsewhere.see(Space, &ids));
+        }
+    }
+
+    #[test]
+    fn every_agent_has_a_workspace_of_its_own() {
+        assert_eq!(named_after("agent-", "ann").unwrap().as_str(), "agent-ann");
+        let keys = [
+            "ann/../x",
+            "a b",
+            "x".repeat(400).as_str(),
+            "scratch",
+            "cwd-1",
+            "",
+        ]
+        .map(|key| named_after("agent-", key).unwrap());
+        assert!(keys.iter().all(|it| it.as_str().starts_with("agent-")));
+        let distinct: std::collections::HashSet<_> = keys.iter().collect();
+        assert_eq!(distinct.len(), keys.len());
+        let hash = named_after("agent-", "a b").unwrap();
+        let taken = hash.as_str().strip_prefix("agent-").unwrap();
+        assert_ne!(named_after("agent-", taken).unwrap(), hash);
+    }
+}
