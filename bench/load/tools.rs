@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
-use glovebox_engine::{Dispatcher, HouseRules, KeySource, Spawner, Submission, host_facts};
+use glovebox_engine::{Dispatcher, Eyes, HouseRules, KeySource, Spawner, Submission, host_facts};
 use glovebox_model::{
     Call, Correlation, Mode, OnExceed, PartialProfile, Party, Placement, Program, SpaceId, Status,
     WorkspaceRef, Writes,
@@ -104,7 +104,7 @@ impl Engine {
     /// In milliseconds.
     fn call(&self) -> Fallible<f64> {
         let since = Instant::now();
-        let space = SpaceId::local();
+        let eyes = Eyes::of_space(SpaceId::local());
         let submitted = self.dispatcher.submit(Submission {
             call: call()?,
             stdin: None,
@@ -114,9 +114,10 @@ impl Engine {
                 name: "bench".to_owned(),
                 user_id: None,
             },
+            eyes: eyes.clone(),
         })?;
-        let id = submitted.exec.exec_id;
-        let status = match self.dispatcher.attend(&space, &id) {
+        let exec = submitted.exec;
+        let status = match self.dispatcher.attend(&exec) {
             Some(mut live) => {
                 self.runtime.block_on(live.end());
                 live.record().map(|it| it.status)
@@ -125,7 +126,7 @@ impl Engine {
         };
         let status = match status {
             Some(status) => status,
-            None => self.dispatcher.find(&space, id.as_str())?.status,
+            None => self.dispatcher.find(&eyes, exec.exec_id.as_str())?.status,
         };
         let took = since.elapsed().as_secs_f64() * 1000.0;
         match status {

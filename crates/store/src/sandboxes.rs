@@ -289,6 +289,7 @@ fn keep_identity(before: &Sandbox, after: &mut Sandbox) {
     after.name.clone_from(&before.name);
     after.lifetime = before.lifetime;
     after.scope.clone_from(&before.scope);
+    after.agent_id.clone_from(&before.agent_id);
 }
 
 fn ensure_free(session: &Session, sandbox: &Sandbox) -> Result<()> {

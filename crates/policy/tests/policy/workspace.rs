@@ -4,7 +4,8 @@ use std::path::Path;
 
 use glovebox_model::{Bytes, Code, Count, Millis, Stage, Tier};
 use glovebox_policy::{
-    CacheName, CacheSettings, CacheSharing, Config, LayerName, PathRuntime, WorkspaceSettings,
+    CacheName, CacheSettings, CacheSharing, Config, FileAudit, LayerName, PathRuntime,
+    WorkspaceSettings,
 };
 use proptest::prelude::*;
 
@@ -22,6 +23,7 @@ template = "/srv/template"
 runtime = "wsl"
 root_win = 'D:\work'
 root_wsl = "/mnt/d/work"
+audit = "reads"
 
 [workspace.cache.pip]
 mode = "per_user"
@@ -67,6 +69,7 @@ fn every_key_is_read() {
             runtime: PathRuntime::Wsl,
             root_win: some(r"D:\work"),
             root_wsl: some("/mnt/d/work"),
+            audit: FileAudit::Reads,
         }
     );
 }
@@ -88,6 +91,7 @@ fn silence_means_the_defaults_and_the_example_states_them() {
         runtime: PathRuntime::Auto,
         root_win: None,
         root_wsl: None,
+        audit: FileAudit::Changes,
     };
     for text in ["", "[workspace]\n", "[workspace]\ncache = {}\n"] {
         assert_eq!(parse(text), defaults);

@@ -215,6 +215,7 @@ fn only_the_owner_changes_a_row_and_never_what_it_is(it: Fixture) {
             project_id: "theirs".parse().unwrap(),
             lifetime: Lifetime::Shared,
             scope: None,
+            agent_id: Some("thief".to_owned()),
             created_at: "2026-02-02T00:00:00Z".parse().unwrap(),
             config: glovebox_model::SandboxConfig {
                 image: Some("evil:1".to_owned()),
