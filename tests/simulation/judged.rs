@@ -110,6 +110,102 @@ fn natively_every_check_judges_every_mode_before_anything_is_kept() {
     ground.end();
 }
 
+/// A gate's own program sees what would be kept, in every mode, and its word counts.
+#[test]
+fn a_gates_command_agrees_in_every_mode() {
+    let check = r#"{ command = { argv = ["/bin/sh", "-c", "grep -q x a"] } }"#;
+    let ground = Ground::root(&gate("tests", check, true));
+    for mode in [
+        &[][..],
+        &["--hold"],
+        &["--keep-if-ok"],
+        &["--transactional"],
+        &["--simulate"],
+    ] {
+        let ended = run(&ground, mode, "echo x > a");
+        let record = record(&ended);
+        let said = &record["gates"].as_array().unwrap().last().unwrap()["status"];
+        assert_eq!(
+            (said, ended.code),
+            (&"passed".into(), 0),
+            "{mode:?} {record:#}{}",
+            ended.stderr
+        );
+        if record["verdict"] == "hold" {
+            let exec = record["exec_id"].as_str().unwrap();
+            ground.glovebox(&["apply", exec]).assert_code(0);
+        }
+        assert_eq!(ground.read("a"), "x\n", "{mode:?}");
+        fs::remove_file(ground.work().join("a")).unwrap();
+    }
+    let scratch = run(&ground, &["--scratch"], "echo x > a");
+    assert_eq!(scratch.code, HELD, "{}{}", scratch.stdout, scratch.stderr);
+    ground.end();
+}
+
+/// What outlives an exec beside its workspace is not shown to one that is judged, and names of tools
+/// that people use are names of tools.
+#[test]
+fn nothing_is_written_past_a_gate() {
+    let cache = "[workspace.cache.pip]\nmode = \"per_user\"\n";
+    let scope = r#"{ path_scope = { within = ["ok/**"] } }"#;
+    let named = format!("{cache}[[gate]]\nname = \"g\"\ntools = [\"shell\"]\ncheck = [{scope}]\n");
+    let ground = Ground::root(&named);
+    run(
+        &ground,
+        &[],
+        "mkdir -p ok ~/.cache/pip; echo x > ~/.cache/pip/x; echo x > ok/x",
+    );
+    ground.configure(cache);
+    let after = run(&ground, &[], "ls ~/.cache/pip");
+    assert_eq!(record(&after)["stdout"], "", "{}", after.stdout);
+    ground.configure(&named);
+    let outside = run(&ground, &[], "echo x > out");
+    assert_eq!(outside.code, HELD, "{}", outside.stdout);
+    // A crash before the gates were asked: nothing is kept, whatever the configuration says by then.
+    let mut command = ground.command_in(
+        &ground.work(),
+        &["run", "--", "/bin/sh", "-c", "echo x > ok/y; sleep 60"],
+    );
+    let mut child = command.spawn().unwrap();
+    let state = ground.trial.state();
+    let wrote = || walked(&state).any(|it| it.ends_with("upper/ok/y"));
+    assert!(
+        support::wait_until(std::time::Duration::from_secs(60), wrote),
+        "it did not start"
+    );
+    child.kill().unwrap();
+    child.wait().unwrap();
+    ground.configure("");
+    let listed = ground.glovebox(&["--json", "ps", "--all", "--limit", "1"]);
+    let lost: Value =
+        serde_json::from_str(listed.stdout.lines().next().unwrap_or_default()).unwrap_or_default();
+    let exec = lost["exec_id"]
+        .as_str()
+        .or(lost["items"][0]["exec_id"].as_str());
+    let exec = exec.unwrap_or_else(|| panic!("{}{}", listed.stdout, listed.stderr));
+    ground
+        .glovebox(&["workspace", "keep", exec])
+        .assert_refused("held");
+    assert!(!ground.work().join("ok/y").exists());
+    ground.end();
+}
+
+fn walked(top: &std::path::Path) -> Box<dyn Iterator<Item = std::path::PathBuf>> {
+    let entries = fs::read_dir(top)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|it| it.path());
+    Box::new(entries.flat_map(|path| {
+        let below: Box<dyn Iterator<Item = _>> = match path.is_dir() && !path.is_symlink() {
+            true => walked(&path),
+            false => Box::new(std::iter::empty()),
+        };
+        below.chain([path])
+    }))
+}
+
 /// Where writes cannot be held back, whatever blocks refuses; what only warns is never `passed` on what
 /// it did not see.
 #[test]

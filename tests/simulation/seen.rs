@@ -229,3 +229,50 @@ fn a_write_through_a_link_is_told_where_it_leads() {
         ground.end();
     }
 }
+
+/// However a program is told something, or comes to a file: what a gate asks about is known, or it does
+/// not pass.
+#[test]
+fn what_a_gate_asks_about_is_known_or_it_does_not_pass() {
+    let cel = |text: &str| format!("[[gate]]\nname = \"g\"\ncheck = [{{ cel = \"{text}\" }}]\n");
+    let no_push = cel("effects.all(e, e.kind != 'process_spawn' || !('push' in e.argv))");
+    let unread = cel("effects.all(e, e.kind != 'filesystem_read' || e.path != 'secret')");
+    let refused = "[[gate]]\nname = \"g\"\ncheck = [\"no_violations\"]\n";
+    let own = "import os; print(open(f'/proc/self/task/{os.getpid()}/cwd/secret').read())";
+    let attributes = "[[gate]]\nname = \"g\"\ncheck = [\"no_secrets\"]\n";
+    let ground = Ground::root("");
+    fs::write(ground.work().join("secret"), "TOP").unwrap();
+    for (gate, line) in [
+        (no_push.as_str(), "/bin/echo $(seq 70) push"),
+        (&no_push, "/bin/echo $(seq 3000) push"),
+        (&no_push, "/bin/echo $(printf '%070000d' 0) push"),
+        (&unread, "exec 3<>secret; cat <&3"),
+        (&unread, &format!("python3 -c \"{own}\"")),
+        (
+            &unread,
+            "python3 -c 'import os; os.open(\"secret\", os.O_RDWR | os.O_CREAT)'",
+        ),
+        (refused, "rm -f /etc/passwd; true"),
+        (
+            refused,
+            "python3 -c 'import socket; socket.create_connection((\"192.0.2.1\", 80), 1)'; true",
+        ),
+        (
+            attributes,
+            "python3 -c 'import os; open(\"a\", \"w\"); os.setxattr(\"a\", \"user.s\", b\"x\")'",
+        ),
+    ] {
+        ground.configure(gate);
+        for mode in [&[][..], &["--transactional"]] {
+            let judged = ground.run(mode, line);
+            judged.expect("held", HELD);
+            assert_eq!(judged.blocked_by(), ["g"], "{line}: {:#}", judged.record);
+            ground.glovebox(&["discard", judged.id()]);
+        }
+    }
+    ground.configure(&unread);
+    ground
+        .run(&[], "cat /etc/hostname; /bin/echo $(seq 70)")
+        .expect("succeeded", 0);
+    ground.end();
+}

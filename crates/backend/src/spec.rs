@@ -119,6 +119,8 @@ pub struct Observe {
     /// themselves: who asks for it serves both, and decides there what really leaves. What is addressed
     /// and what is written is told too.
     pub simulates: bool,
+    /// The same is told where nothing is simulated: what was tried and refused is seen nowhere else.
+    pub attempts: bool,
     /// Files that are opened to be read are told too.
     pub reads: bool,
     /// A program of the host's that is shown as `/run/glovebox/glovebox-effect`, for programs that

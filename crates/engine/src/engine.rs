@@ -21,7 +21,7 @@ use glovebox_workspace::{Dir, Layout, Project};
 use crate::Keeper;
 use crate::approvals::{Approver, Binding, Given, Petition, Script, check_scripts, tool_of};
 use crate::backends::{Backends, Chosen};
-use crate::effects::{Gated, Listener};
+use crate::effects::Listener;
 use crate::environment;
 use crate::kept::{SandboxRequest, Slots, nothing_yet};
 use crate::leftovers;
@@ -36,6 +36,7 @@ use crate::private_key::private_key;
 use crate::recovery::Recovered;
 use crate::secrets::{KeySource, Secrets, Vault};
 use crate::settings::ToolchainSettings;
+use crate::workspaces::aside;
 use crate::{skill, stage};
 
 /// The caller's side of a run.
@@ -340,8 +341,8 @@ impl Engine {
         }
         let chosen = self.choose(assessed.call(), assessed.profile())?;
         let gated = match of_gate {
-            true => Gated::default(),
-            false => self.gated(&assessed, chosen.backend)?,
+            true => None,
+            false => Some(self.gated(&assessed, &chosen)?),
         };
         let given = consent.as_ref().map_or(Given::Nothing, Given::Consent);
         let ruled = stage::span("obtain").in_scope(|| {
@@ -397,7 +398,7 @@ impl Engine {
             Placement::Fresh | Placement::Named(_) => Lifetime::Exec,
         };
         let docker = || self.docker_for(call, profile, lifetime);
-        self.backends.choose(profile, call.writes, &docker)
+        self.backends.choose(profile, aside(call), &docker)
     }
 
     /// The engine fetches only what the operator's configuration names: an image that a caller names

@@ -398,9 +398,10 @@ impl Engine {
 fn observe(plan: &Plan) -> Option<Observe> {
     let (call, watched) = (plan.assessed().call(), plan.gated().watched);
     let simulates = call.mode == Mode::Simulate;
-    let asked = watched.contains(Kinds::PROCESSES) || watched.contains(Kinds::READS);
-    (simulates || asked).then(|| Observe {
+    let asked = watched.without(Kinds::WRITES.with(Kinds::REQUESTS));
+    (simulates || !asked.is_empty()).then(|| Observe {
         simulates,
+        attempts: watched.contains(Kinds::ATTEMPTS),
         reads: watched.contains(Kinds::READS),
         // Tools that know of a simulation tell of themselves with our own command.
         effect_command: std::env::current_exe().ok().filter(|_| simulates),

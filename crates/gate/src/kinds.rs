@@ -15,9 +15,13 @@ impl Kinds {
     pub const REQUESTS: Self = Self(2);
     pub const PROCESSES: Self = Self(4);
     pub const READS: Self = Self(8);
+    /// What is tried and refused, such as a write outside the workspace.
+    pub const ATTEMPTS: Self = Self(16);
+    /// What only a supervisor inside sees.
+    pub const INSIDE: Self = Self(4 | 8 | 16);
     /// What any account of effects has to hold; reads are watched only when somebody asks for them.
     pub const ACCOUNT: Self = Self(1 | 2 | 4);
-    pub const ALL: Self = Self(1 | 2 | 4 | 8);
+    pub const ALL: Self = Self(1 | 2 | 4 | 8 | 16);
 
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -54,6 +58,7 @@ impl fmt::Display for Kinds {
             (Self::REQUESTS, "its requests"),
             (Self::PROCESSES, "the programs that it starts"),
             (Self::READS, "what it reads"),
+            (Self::ATTEMPTS, "what it tries and is refused"),
         ];
         let names: Vec<&str> = named
             .into_iter()

@@ -56,7 +56,8 @@ impl Metric {
     pub(crate) const fn asks(self) -> Kinds {
         match self {
             Self::ChangedFiles | Self::ChangedBytes => Kinds::WRITES,
-            Self::Effects | Self::Violations => Kinds::ACCOUNT,
+            Self::Effects => Kinds::ACCOUNT,
+            Self::Violations => Kinds::ACCOUNT.with(Kinds::ATTEMPTS),
             Self::Requests => Kinds::of(EffectKind::NetworkRequest),
             Self::Processes => Kinds::of(EffectKind::ProcessSpawn),
             Self::DurationMs

@@ -3,8 +3,8 @@
 
 use super::Arch;
 use super::bpf::{
-    ALLOW, ARCH, Instruction, JEQ, JGE, JSET, LD_ABS, NR, RET, RET_USER_NOTIF, X32_BIT, arg, jump,
-    op, ranges, search,
+    ALLOW, AND, ARCH, Instruction, JEQ, JGE, JSET, LD_ABS, NR, RET, RET_USER_NOTIF, X32_BIT, arg,
+    jump, op, ranges, search,
 };
 use crate::observe::{OPENS_NOTHING, OPENS_TO_WRITE, Shape, Watch, Watched};
 
@@ -29,6 +29,10 @@ pub(crate) fn compile(watches: &[Watch], seal: u64, arch: Arch) -> Vec<Instructi
     program.extend(search(&ranges(known.collect(), ALLOW)));
     program
 }
+
+/// `O_ACCMODE` and `O_WRONLY`: whatever is not opened to be written alone can be read.
+const ACCESS: u32 = 0o3;
+const WRITES_ONLY: u32 = 0o1;
 
 /// None for what nobody wants to see.
 fn leaf(shape: Shape, watches: &[Watch], seal: u64) -> Option<Vec<Instruction>> {
@@ -76,15 +80,21 @@ fn unless_null(argument: u8) -> Vec<Instruction> {
 }
 
 fn opening(flags: u8, writes: bool, reads: bool) -> Vec<Instruction> {
-    let answer = |watched: bool| if watched { NOTIFY } else { ALLOW };
-    vec![
+    let mut leaf = vec![
         op(LD_ABS, arg(u32::from(flags))),
         jump(JSET, OPENS_NOTHING, 0, 1),
         ALLOW,
-        jump(JSET, OPENS_TO_WRITE, 0, 1),
-        answer(writes),
-        answer(reads),
-    ]
+    ];
+    if writes {
+        leaf.extend([jump(JSET, OPENS_TO_WRITE, 0, 1), NOTIFY]);
+    }
+    leaf.extend([
+        op(AND, ACCESS),
+        jump(JEQ, WRITES_ONLY, 0, 1),
+        ALLOW,
+        if reads { NOTIFY } else { ALLOW },
+    ]);
+    leaf
 }
 
 #[cfg(test)]

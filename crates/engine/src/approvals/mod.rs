@@ -15,7 +15,7 @@ pub use replay::{Difference, Replayed};
 
 pub(crate) use binding::{Binding, bound_to, changed, inputs_state, state_of};
 pub(crate) use petition::{Petition, denied, expired, gone_by, nobody, outdated, put_off};
-pub(crate) use ruling::{Given, Ruled, refused, tool_of};
+pub(crate) use ruling::{Given, Ruled, refused, tool_of, tools_of};
 pub(crate) use script::{Script, check_scripts, scripts_now};
 
 use glovebox_model::{Answer, Approval, Call};

@@ -425,6 +425,18 @@ pub(crate) fn tool_of(call: &Call) -> Cow<'static, str> {
     }
 }
 
+/// The tool's name, and what people call it for what it is given.
+pub(crate) fn tools_of(call: &Call) -> Vec<Cow<'static, str>> {
+    let also = match (&call.skill, &call.program) {
+        (Some(_), _) => None,
+        (None, Program::Argv { .. } | Program::Shell { .. }) => Some("shell"),
+        (None, Program::Python { .. }) => Some("python"),
+        (None, Program::Javascript { .. }) => Some("javascript"),
+    };
+    let also = also.map(Cow::Borrowed);
+    std::iter::once(tool_of(call)).chain(also).collect()
+}
+
 /// What the configuration says about whoever calls, and what the skill that is called allows.
 pub(crate) fn layers_of(config: &Config, call: &Call) -> Vec<Layer> {
     let mut layers = config.layers_for(&call.ids);

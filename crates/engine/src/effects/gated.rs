@@ -8,7 +8,8 @@ use glovebox_model::{
 };
 use glovebox_policy::{Assessed, MountMode};
 
-use crate::approvals::tool_of;
+use crate::approvals::tools_of;
+use crate::backends::Chosen;
 use crate::engine::Engine;
 
 #[derive(Debug, Clone, Default)]
@@ -33,21 +34,23 @@ struct Site<'call> {
 
 impl Engine {
     /// Before people are asked: what cannot be judged is not theirs to allow.
-    pub(crate) fn gated(&self, assessed: &Assessed, backend: BackendName) -> Result<Gated> {
+    pub(crate) fn gated(&self, assessed: &Assessed, chosen: &Chosen) -> Result<Gated> {
         let (call, profile) = (assessed.call(), assessed.profile());
         let tier = assessed.risk().tier;
-        let gates = self
-            .config()
-            .gates_for(&call.ids, &tool_of(call), tier, call.mode);
+        let tools = tools_of(call);
+        let tools: Vec<&str> = tools.iter().map(AsRef::as_ref).collect();
+        let gates = self.config().gates_for(&call.ids, &tools, tier, call.mode);
         if gates.is_empty() {
             return Ok(Gated::default());
         }
         let granted = &self.config().approvals().host_mounts;
         let mut mounts = granted.iter().filter(|it| call.mounts.contains(&it.target));
+        let binds = chosen.docker.as_ref().map(|it| &it.binds);
         let site = Site {
-            backend,
+            backend: chosen.backend,
             is_kept: call.placement != Placement::Fresh,
-            writes_host: mounts.any(|it| it.mode == MountMode::Rw),
+            writes_host: mounts.any(|it| it.mode == MountMode::Rw)
+                || binds.is_some_and(|it| !it.iter().all(|bind| bind.ends_with(":ro"))),
             call,
             profile,
         };
@@ -72,9 +75,10 @@ impl Site<'_> {
 
     /// Nothing that it writes outlives it, whatever is judged.
     fn writes_nothing(&self) -> bool {
-        let has_none = self.call.workspace == WorkspaceRef::Scratch && !self.is_kept;
+        let has_none = self.call.workspace == WorkspaceRef::Scratch;
         let may_not = self.profile.workspace != Access::Rw || has_none;
-        may_not && self.backend != BackendName::Host && !self.writes_host
+        // The home and the temporary files of a kept sandbox are there for its next exec.
+        may_not && !self.is_kept && self.backend != BackendName::Host && !self.writes_host
     }
 
     /// What can be seen of it at all.
@@ -93,17 +97,17 @@ impl Site<'_> {
             BackendName::Docker | BackendName::Host => Kinds::NONE,
         };
         let inside = match own {
-            true => Kinds::PROCESSES.with(Kinds::READS),
+            true => Kinds::INSIDE,
             false => Kinds::NONE,
         };
         writes.with(requests).with(inside)
     }
 
-    /// What is watched: programs and reads only for those who ask, since each costs something.
+    /// What is watched: what only the supervisor sees is for those who ask, since it costs something.
     fn watched(&self, asked: Kinds) -> Kinds {
         let simulation = self.call.simulation.as_ref();
         let simulated = match self.call.mode {
-            Mode::Simulate => Kinds::PROCESSES,
+            Mode::Simulate => Kinds::PROCESSES.with(Kinds::ATTEMPTS),
             Mode::Run | Mode::Transactional | Mode::Mock => Kinds::NONE,
         };
         let reads = match simulation.is_some_and(|it| it.reads) {
@@ -111,7 +115,7 @@ impl Site<'_> {
             false => Kinds::NONE,
         };
         let wanted = asked.with(simulated).with(reads);
-        let unasked = Kinds::PROCESSES.with(Kinds::READS).without(wanted);
+        let unasked = Kinds::INSIDE.without(wanted);
         self.visible().without(unasked)
     }
 
@@ -125,27 +129,29 @@ impl Site<'_> {
         let place = match self.backend {
             BackendName::Host => "the host itself",
             _ if self.is_kept => "a kept sandbox",
+            _ if self.writes_host => "an exec with a directory of the host that it may write",
             BackendName::Docker => "the docker backend",
-            BackendName::Native => "an exec with a directory of the host that it may write",
+            BackendName::Native => "this sandbox",
         };
         let name = gate.name();
         let message = match missing.is_empty() {
             false => format!("gate `{name}` judges {missing}, which {place} cannot show"),
             true => format!(
-                "gate `{name}` judges before anything is kept, and what {place} writes to the \
-                 workspace is there at once"
+                "gate `{name}` judges before anything is kept, and what {place} writes stays at once"
             ),
         };
         let error = Error::new(Code::BackendUnavailable, Stage::Admit, message);
         let error = match self.backend {
-            BackendName::Native if self.is_kept => {
-                error.hint("run it in a sandbox of its own: leave out `--sandbox` and `--lifetime`")
-            }
+            _ if self.is_kept => error.hint(
+                "run it in a native sandbox of its own: `glovebox run` without `--sandbox`, \
+                 `--lifetime` and `--backend`",
+            ),
             BackendName::Native => error.hint("leave out `--mount`"),
             BackendName::Docker | BackendName::Host => error
                 .hint("add `--backend native`: it holds back what is written until it is judged"),
         };
-        let may_close = keeps && self.backend != BackendName::Host && !self.writes_host;
+        let may_close =
+            keeps && self.backend == BackendName::Docker && !self.is_kept && !self.writes_host;
         let error = match may_close && missing.without(Kinds::WRITES).is_empty() {
             true => error.hint("with `--workspace ro` its output is judged, and it writes nothing"),
             false => error,

@@ -10,7 +10,7 @@ use glovebox_gate::{
 use glovebox_model::{
     ByteString, Call, Code, Consent, Count, Deed, Effect, Error, Exec, ExecId, GateResult, Mode,
     NetworkMode, OnExceed, PartialLimits, PartialProfile, Placement, Preview, Program, Result,
-    Stage, Status, Verdict, Writes,
+    Stage, Status, Verdict, WorkspaceRef, Writes,
 };
 use glovebox_store::ExecFilter;
 use glovebox_workspace::Dir;
@@ -347,7 +347,11 @@ impl RunCommand for Bench<'_, '_, '_> {
             mode: Mode::Run,
             on_exceed: OnExceed::Cap,
             justification: None,
-            writes: Writes::Dropped,
+            writes: match call.workspace {
+                // Gone with the exec anyway.
+                WorkspaceRef::Scratch => Writes::Direct,
+                WorkspaceRef::Project(_) | WorkspaceRef::Adopted(_) => Writes::Dropped,
+            },
             simulation: None,
             over: self.over.cloned(),
             preview: None,

@@ -20,7 +20,9 @@ use std::sync::Arc;
 
 use glovebox_backend::Sandbox;
 use glovebox_capture::Secrets;
-use glovebox_model::{Access, Call, Effect, Exec, ExecId, Mode, Profile, Result, Simulation};
+use glovebox_model::{
+    Access, Call, Effect, Exec, ExecId, Mode, NetworkMode, Profile, Result, Simulation,
+};
 use glovebox_workspace::Project;
 
 pub(crate) use bound::is_for_review;
@@ -89,9 +91,10 @@ impl Engine {
         }
         let log = project.effect_log(exec)?;
         let gathering = Arc::new(Gathering::new(log, Arc::clone(masks), listener));
+        let offline = call.mode != Mode::Simulate && profile.network < NetworkMode::Allowlist;
         let permissions = Permissions::new(self, call, profile.workspace == Access::Rw);
         Ok(Some(Capture {
-            observer: Observer::new(Arc::clone(&gathering), permissions),
+            observer: Observer::new(Arc::clone(&gathering), permissions, offline),
             gathering,
             reports: None,
         }))

@@ -27,6 +27,8 @@ const BYTECODE: &str = "__pycache__";
 pub(crate) struct Observer<'engine> {
     gathering: Arc<Gathering>,
     permissions: Permissions<'engine>,
+    /// It has no network, and nothing but this sees that it wants one.
+    offline: bool,
     told: HashSet<(Which, ByteString)>,
     /// Datagram sockets of a process that were tied to a name's address.
     tied: Vec<(u32, SocketAddr)>,
@@ -42,10 +44,15 @@ enum Which {
 }
 
 impl<'engine> Observer<'engine> {
-    pub(crate) fn new(gathering: Arc<Gathering>, permissions: Permissions<'engine>) -> Self {
+    pub(crate) fn new(
+        gathering: Arc<Gathering>,
+        permissions: Permissions<'engine>,
+        offline: bool,
+    ) -> Self {
         Self {
             gathering,
             permissions,
+            offline,
             told: HashSet::new(),
             tied: Vec::new(),
             connected: HashSet::new(),
@@ -102,6 +109,7 @@ impl<'engine> Observer<'engine> {
 
     fn addressed(&mut self, pid: u32, address: SocketAddr, datagram: bool) {
         match datagram {
+            _ if self.offline => self.refused(address, datagram),
             // A connection is seen where it ends, with its name.
             false if self.connected.len() < MOST_TOLD => {
                 self.connected.insert((pid, address.port()));
@@ -115,6 +123,29 @@ impl<'engine> Observer<'engine> {
             true => self.sent(address),
             false => {}
         }
+    }
+
+    fn refused(&mut self, address: SocketAddr, datagram: bool) {
+        let shown = ByteString::try_from(address.to_string().as_str()).unwrap_or_default();
+        if !self.is_new(Which::Sent, &shown) {
+            return;
+        }
+        let spoken = match datagram {
+            true => Spoken::Udp,
+            false => Spoken::Tcp,
+        };
+        self.gathering.add(Observed {
+            refusal: Some(format!(
+                "`{address}` was addressed, and the network is `none`"
+            )),
+            simulated_result: None,
+            deed: Deed::NetworkRequest(NetworkRequest::bare(
+                Approach::Direct,
+                spoken,
+                (address.ip().to_string(), address.port()),
+                NetCode::NetModeNone,
+            )),
+        });
     }
 
     fn sent(&mut self, address: SocketAddr) {

@@ -32,7 +32,7 @@ pub(crate) use leased::Leased;
 use name::Scope;
 pub(crate) use slots::Slots;
 
-use crate::approvals::tool_of;
+use crate::approvals::tools_of;
 use crate::backends::Chosen;
 use crate::engine::Engine;
 use crate::path::random;
@@ -65,8 +65,9 @@ impl Engine {
     pub(crate) fn place(&self, call: &mut Call) -> Result<()> {
         // What is judged, or thrown away, has a sandbox of its own.
         let judged = || {
-            let tool = tool_of(call);
-            self.config().may_judge(&call.ids, Some(&tool), call.mode)
+            let tools = tools_of(call);
+            let tools: Vec<&str> = tools.iter().map(AsRef::as_ref).collect();
+            self.config().may_judge(&call.ids, &tools, call.mode)
         };
         let alone = call.mode.is_judged() || call.over.is_some() || judged();
         if call.placement == Placement::Fresh && !alone {

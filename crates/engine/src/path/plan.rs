@@ -21,6 +21,8 @@ pub(crate) struct Plan {
     /// The scripts that it runs, as they were looked at.
     scripts: Vec<ScriptRef>,
     gated: Gated,
+    /// A gate wants it run.
+    of_gate: bool,
 }
 
 impl Plan {
@@ -48,12 +50,19 @@ impl Plan {
             berth,
             scripts,
             gated: Gated::default(),
+            of_gate: false,
         })
     }
 
-    pub(crate) fn judged_by(mut self, gated: Gated) -> Self {
-        self.gated = gated;
+    /// None: a gate wants it run, and nothing judges it.
+    pub(crate) fn judged_by(mut self, gated: Option<Gated>) -> Self {
+        self.of_gate = gated.is_none();
+        self.gated = gated.unwrap_or_default();
         self
+    }
+
+    pub(crate) fn is_of_gate(&self) -> bool {
+        self.of_gate
     }
 
     pub(crate) fn gated(&self) -> &Gated {

@@ -41,10 +41,11 @@ impl Engine {
                 CacheSharing::PerUser => CacheMode::PerUser,
             };
             let call = plan.assessed().call();
-            let passes = call.mode == Mode::Simulate || call.over.is_some();
+            let is_judged = !plan.gated().gates.is_empty();
+            let passes = call.mode == Mode::Simulate || call.over.is_some() || is_judged;
             if mode == CacheMode::PerUser && passes {
                 let note = format!(
-                    "cache `{}` is not shown: nothing that this writes may stay",
+                    "cache `{}` is not shown: nothing that this writes may stay unjudged",
                     name.as_str()
                 );
                 stay.notes.push(note);

@@ -240,10 +240,17 @@ impl Engine {
                 })
             }
         };
+        if let Some(layer) = layer.as_ref().filter(|_| !gated.gates.is_empty()) {
+            layer
+                .held
+                .note_gated()
+                .map_err(|error| error.at(Stage::Admit))?;
+        }
         let layer = match (layer, &call.over) {
             (Some(mut layer), Some(over)) => {
                 let known = self.store()?.get(&call.ids.space_id, over);
-                let laid = known.and_then(|record| lay_over(&mut layer, project, &record));
+                let laid =
+                    known.and_then(|it| lay_over(&mut layer, project, &it, plan.is_of_gate()));
                 let laid = laid.and_then(|()| refuse_denied(&denied, &layer, project));
                 if let Err(error) = laid {
                     let _ = project.let_go(&plan.draft().exec_id);
@@ -451,15 +458,11 @@ pub(crate) const fn aside(call: &Call) -> Writes {
     }
 }
 
-/// Or is being judged: whoever judges it is the one who asks.
-const fn has_ended(record: &Exec) -> bool {
-    record.status.is_final() || record.mode.is_judged()
-}
-
-/// The changes of another exec that wait, as if they had been kept.
-fn lay_over(layer: &mut Layered, project: &Project, record: &Exec) -> Result<()> {
+/// The changes of another exec that wait, as if they had been kept. One that is being judged has ended,
+/// though its record does not say so yet.
+fn lay_over(layer: &mut Layered, project: &Project, record: &Exec, is_judged: bool) -> Result<()> {
     let over = &record.exec_id;
-    if !has_ended(record) {
+    if !record.status.is_final() && !is_judged {
         let message = format!("`{over}` still runs");
         return Err(Error::new(Code::Conflict, Stage::Admit, message).hint("wait for its end"));
     }

@@ -174,8 +174,8 @@ impl Workspace<'_> {
         let has_run = matches!(record.status, Status::Succeeded | Status::Failed);
         let judged = record.effect_count.is_some() && (has_run || reviewed);
         // A crash came before its gates.
-        let lost = record.status == Status::Lost
-            && (self.engine.config()).may_judge(&record.ids, None, record.mode);
+        let held = self.project.held(exec)?;
+        let lost = record.status == Status::Lost && held.is_some_and(|it| it.is_gated());
         let must_be = record.mode.is_judged() || lost;
         if record.writes == Writes::Dropped || must_be && !judged {
             let message = format!(

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use cel::common::ast::{EntryExpr, Expr};
 use cel::{Context, Env, IdedExpr, Program, Value};
-use glovebox_model::{EffectKind, FailureCode};
+use glovebox_model::{Deed, EffectKind, FailureCode, Spoken};
 
 use super::Found;
 use crate::evidence::Evidence;
@@ -85,9 +85,17 @@ impl Expression {
             false => Kinds::NONE,
         };
         // No kind is known by anything but its name.
-        match self.uses("effects") && self.text.contains(EffectKind::FilesystemRead.as_str()) {
-            true => asked.with(Kinds::READS),
-            false => asked,
+        let reads = self.uses("effects") && self.text.contains(EffectKind::FilesystemRead.as_str());
+        let asked = if reads {
+            asked.with(Kinds::READS)
+        } else {
+            asked
+        };
+        let refused = self.uses("violations") || self.text.contains("would_succeed");
+        if refused {
+            asked.with(Kinds::ATTEMPTS)
+        } else {
+            asked
         }
     }
 
@@ -96,7 +104,13 @@ impl Expression {
             |reason: String, way_out: &str| Finding::bad(FailureCode::MissingData, reason, way_out);
         let subject = evidence.subject;
         if self.uses("effects") {
-            evidence.effects()?;
+            let effects = evidence.effects()?;
+            if let Some(what) = effects.iter().find_map(|it| self.unknown_of(&it.deed)) {
+                return Err(unknown(
+                    what,
+                    "do less in one run, or let the gate ask less",
+                ));
+            }
         }
         let whole = subject.stdout_is_whole() && subject.stdout.len() <= STDOUT_BYTES_MAX;
         if self.uses("stdout") && !whole {
@@ -148,6 +162,25 @@ impl Expression {
                 format!("`{}` cannot be evaluated: {why}", self.text),
                 "mend the gate's expression; `has(output.x)` asks whether something is there",
             )),
+        }
+    }
+
+    /// What it asks of an effect that is not known of this one, or not all of it.
+    fn unknown_of(&self, deed: &Deed) -> Option<String> {
+        let asks = |name: &str| self.text.contains(name);
+        match deed {
+            Deed::ProcessSpawn(it) if it.argv_truncated && asks("argv") => Some(format!(
+                "not all arguments of `{}` are known",
+                it.program.one_line()
+            )),
+            Deed::NetworkRequest(it) if it.method.is_none() && it.spoken != Spoken::Dns => {
+                let of_it = asks("network_request") && asks("path");
+                (asks("method") || asks("query") || of_it).then(|| {
+                    let (host, port) = (&it.host, it.port);
+                    format!("what was asked of `{host}:{port}` is not known: only the connection was seen")
+                })
+            }
+            _ => None,
         }
     }
 

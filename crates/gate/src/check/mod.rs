@@ -154,7 +154,7 @@ impl Check {
             Self::NoSecrets(_) | Self::Deterministic(_) => Kinds::WRITES.with(Kinds::REQUESTS),
             Self::PathScope(_) | Self::DiffSize(_) | Self::Command(_) => Kinds::WRITES,
             Self::NoNetwork | Self::Hosts(_) => Kinds::REQUESTS,
-            Self::NoViolations => Kinds::ACCOUNT,
+            Self::NoViolations => Kinds::ACCOUNT.with(Kinds::ATTEMPTS),
             Self::Cel(it) => it.asks(),
         }
     }

@@ -151,6 +151,11 @@ impl Scan<'_> {
         let path = write.path.one_line();
         self.line(write.path.as_bytes(), &|| "the name of a file".to_owned())?;
         let (before, after) = (write.before.as_ref(), write.after.as_ref());
+        let attributes = after.and_then(|it| it.attributes.as_ref());
+        if attributes.is_some() && before.and_then(|it| it.attributes.as_ref()) != attributes {
+            // Of those there is only a digest.
+            self.count(0, 1);
+        }
         if let Some(target) = after.and_then(|it| it.target.as_ref())
             && before.and_then(|it| it.target.as_ref()) != Some(target)
         {

@@ -8,6 +8,13 @@ use crate::evidence::Evidence;
 use crate::finding::Finding;
 use crate::pointer::Pointer;
 
+fn is_null(text: &[u8]) -> bool {
+    let mut words = text
+        .split(u8::is_ascii_whitespace)
+        .filter(|it| !it.is_empty());
+    words.next().is_none_or(|it| it == b"null")
+}
+
 /// Without a pointer: whatever stands on standard output, JSON or not.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NotNull {
@@ -16,7 +23,12 @@ pub struct NotNull {
 
 impl NotNull {
     pub(super) fn try_on(&self, evidence: &Evidence<'_>) -> Found {
+        let subject = evidence.subject;
         let missing = match &self.at {
+            // What is cut off may be nothing but blanks.
+            None if !subject.stdout_is_whole() && is_null(subject.stdout) => {
+                "what is kept of the output is blank or `null`".to_owned()
+            }
             None => match evidence.subject.stdout.trim_ascii() {
                 b"" => "there is no output".to_owned(),
                 b"null" => "the output is `null`".to_owned(),

@@ -108,7 +108,7 @@ proptest! {
         ids.agent_id = Some("bot".to_owned());
         let of = |text: &str| {
             let config = Config::parse(text, "g.toml").unwrap();
-            config.gates_for(&ids, "x", Tier::Safe, Mode::Simulate)
+            config.gates_for(&ids, &["x"], Tier::Safe, Mode::Simulate)
         };
         let alone = of(&write("", &top));
         let both = of(&(write("", &top) + &write("agent.bot.", &narrow)));

@@ -21,7 +21,7 @@ fn ids() -> Correlation {
 }
 
 fn names(config: &Config, ids: &Correlation, tool: &str, tier: Tier, mode: Mode) -> Vec<String> {
-    let gates = config.gates_for(ids, tool, tier, mode);
+    let gates = config.gates_for(ids, &[tool], tier, mode);
     gates.iter().map(|it| it.name().to_owned()).collect()
 }
 
@@ -61,7 +61,7 @@ command_exit = 1
 #[test]
 fn a_gate_is_read_with_all_that_it_says() {
     let config = parse(WHOLE);
-    let gates = config.gates_for(&ids(), "shell", Tier::High, Mode::Transactional);
+    let gates = config.gates_for(&ids(), &["shell"], Tier::High, Mode::Transactional);
     assert_eq!(gates.len(), 1);
     assert_eq!(gates[0].name(), "project tests");
     let checks: Vec<CheckName> = gates[0].checks().iter().map(Check::name).collect();
@@ -283,6 +283,10 @@ fn every_mistake_in_a_gate_is_named_with_its_place() {
         (
             with_check("\"exit\"") + "recovery = \"pray\"\n",
             "`recovery`: `pray` is not one of `retry_alt_tool`, `ask_user`, `escalate`, `ignore` (g.toml:4:12)",
+        ),
+        (
+            with_check("\"exit\"") + "tools = [\"bash\"]\n",
+            "no exec is made by a tool that is called `bash` (g.toml:4:9)",
         ),
         (
             with_check("\"exit\"") + "modes = [\"mock\"]\n",
@@ -536,7 +540,7 @@ fn the_guide_to_gates_is_read_without_complaint() {
     let mut ids = ids();
     ids.agent_id = Some("reviewer".to_owned());
     assert_eq!(
-        names(&all, &ids, "report", Tier::High, Mode::Simulate),
+        names(&all, &ids, "skill.report", Tier::High, Mode::Simulate),
         [Gate::VIOLATIONS, "usual size", "answer", "quiet"]
     );
 }

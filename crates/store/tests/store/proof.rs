@@ -65,6 +65,7 @@ fn fill(it: &Fixture, space: &SpaceId, number: usize) {
         scopes: Role::Agent.scopes(),
         user_id: None,
         agent_id: None,
+        conversation_id: None,
         created_at: Timestamp::now(),
         expires_at: None,
         revoked_at: None,

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use glovebox_model::ByteString;
 use rustix::fd::AsFd;
-use rustix::fs::{Mode, RenameFlags, fchmod, renameat_with};
+use rustix::fs::{Mode, OFlags, RenameFlags, fchmod, renameat_with, syncfs};
 use rustix::io::Errno;
 
 use super::attributes;
@@ -16,8 +16,8 @@ use super::intent::{Dressing, Identity, Intent, Mark, Op, Phase, StageAt, sync_d
 use super::place::{Place, directory, leads_nowhere, split};
 use super::plan;
 use super::stage::{self, Stage};
-use crate::dir::Dir;
-use crate::fault::{FsError, FsResult};
+use crate::dir::{Dir, single};
+use crate::fault::{FsError, FsErrorKind, FsResult};
 use crate::stat::{Kind, stat_fd};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -385,12 +385,24 @@ impl<'work> Work<'work> {
             .collect();
         for parent in parents {
             match directory(self.lower, parent) {
-                Ok(dir) => sync_directory(&dir)?,
+                Ok(dir) => match sync_directory(&dir) {
+                    Err(error) if error.kind() == FsErrorKind::Permission => self.sync_all()?,
+                    synced => synced?,
+                },
                 Err(kind) if leads_nowhere(kind) => {}
+                Err(FsErrorKind::Permission) => self.sync_all()?,
                 Err(kind) => return Err(FsError::new("sync", parent, kind)),
             }
         }
         sync_directory(&self.stage)
+    }
+
+    /// For a directory that was closed, also to an ordinary user who runs us, by these very changes.
+    fn sync_all(&self) -> FsResult<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let fd = single(self.lower.as_fd(), b".", flags);
+        let fd = fd.map_err(|kind| FsError::new("sync", b"", kind))?;
+        syncfs(fd).map_err(|errno| FsError::os("sync", b"", errno))
     }
 }
 

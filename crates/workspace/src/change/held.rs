@@ -19,6 +19,8 @@ const UPPER: &str = "upper";
 const WORK: &str = "work";
 /// What is carried here from memory, until it is whole.
 const ASIDE: &str = "aside";
+/// There when gates judge what is written here.
+const GATED: &str = "gated";
 const PRIVATE: u32 = 0o700;
 
 #[derive(Debug)]
@@ -97,6 +99,15 @@ impl Held {
         }
         self.upper = self.layer.open_name(UPPER)?;
         Ok(())
+    }
+
+    /// Gates judge it: who finds it unjudged after a crash must know.
+    pub fn note_gated(&self) -> FsResult<()> {
+        self.home.create_name(GATED, 0o600).map(drop)
+    }
+
+    pub fn is_gated(&self) -> bool {
+        self.home.open_file_name(GATED).is_ok()
     }
 
     /// The program has ended: what it closed to itself, and so to an ordinary user who runs us, is

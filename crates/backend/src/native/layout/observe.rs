@@ -53,7 +53,7 @@ impl Builder<'_, '_> {
             return Ok(());
         };
         let mut watches = vec![Watch::Processes];
-        if observe.simulates {
+        if observe.simulates || observe.attempts {
             watches.extend([Watch::Network, Watch::Writes]);
         }
         if observe.reads {

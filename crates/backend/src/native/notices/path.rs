@@ -42,10 +42,13 @@ fn read_link(pid: i32, at: &[u8]) -> Result<Option<Vec<u8>>, Errno> {
         None => [format!("/proc/{pid}/root").as_bytes(), at].concat(),
         Some(inside) => match of_process(inside) {
             Process::None => return Ok(None),
-            Process::Own(rest) => [format!("/proc/{pid}/").as_bytes(), rest].concat(),
+            Process::Own(rest) if !rest.starts_with(b"task/") => {
+                [format!("/proc/{pid}/").as_bytes(), rest].concat()
+            }
             // All processes of a sandbox have the same.
             Process::Other(b"root") => return Ok(Some(b"/".to_vec())),
-            Process::Other(rest) => match rest.split(is_slash).next() {
+            // Its threads have numbers of the sandbox's own, too.
+            Process::Own(rest) | Process::Other(rest) => match rest.split(is_slash).next() {
                 Some(b"cwd" | b"exe" | b"fd" | b"map_files" | b"task") => {
                     return Err(Errno::ACCESS);
                 }

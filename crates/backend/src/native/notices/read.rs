@@ -10,8 +10,8 @@ use super::{Unread, address};
 use crate::notice::Noticed;
 
 /// Of an exec. Programs have been started with more, and nobody has read it.
-const ARGUMENTS_MAX: usize = 64;
-const ARGUMENT_BYTES_MAX: usize = 8 << 10;
+const ARGUMENTS_MAX: usize = 1024;
+const ARGUMENT_BYTES_MAX: usize = 64 << 10;
 /// Of one call that sends many messages.
 const MESSAGES_MAX: u64 = 16;
 /// `struct mmsghdr` of a 64-bit machine.
@@ -29,6 +29,9 @@ const SINKS: [&[u8]; 6] = [
     b"/dev/tty",
 ];
 
+/// `O_ACCMODE` and `O_WRONLY`. The same on both machines.
+const ACCESS: u32 = 0o3;
+const WRITES_ONLY: u32 = 0o1;
 /// `O_NOFOLLOW`, and `O_EXCL`, by which nothing that is there is opened. The same on both machines.
 const OPENS_ITSELF: u32 = 0o400_000 | 0o200;
 
@@ -76,12 +79,18 @@ pub(super) fn call(call: &Call) -> Result<Vec<Noticed>, Unread> {
                 0 => Last::Followed,
                 _ => Last::Itself,
             };
-            match flags & OPENS_TO_WRITE {
-                0 => Ok(vec![Noticed::Read {
+            // What is opened for both is read as well as written.
+            let read = match flags & ACCESS {
+                WRITES_ONLY => None,
+                _ => Some(Noticed::Read {
                     path: resolve(call, path, last)?,
-                }]),
-                _ => write(path, last, Ok(None)),
-            }
+                }),
+            };
+            let written = match flags & OPENS_TO_WRITE {
+                0 => Vec::new(),
+                _ => write(path, last, Ok(None))?,
+            };
+            Ok(read.into_iter().chain(written).collect())
         }
         Shape::Change(path) => write(path, last_of(name), Ok(None)),
         Shape::Rename { from, to } => {

@@ -65,7 +65,13 @@ impl Config {
     /// The gates that judge an exec, in the order in which they are asked: in a simulation first the
     /// one for what policy would refuse, then those of the file's top, then those of each narrower
     /// layer. The ids must be known to be true. Where nothing runs, nothing is judged.
-    pub fn gates_for(&self, ids: &Correlation, tool: &str, tier: Tier, mode: Mode) -> Vec<Gate> {
+    pub fn gates_for(
+        &self,
+        ids: &Correlation,
+        tools: &[&str],
+        tier: Tier,
+        mode: Mode,
+    ) -> Vec<Gate> {
         let mut gates = match mode {
             Mode::Mock => return Vec::new(),
             Mode::Simulate => vec![Gate::violations()],
@@ -73,17 +79,17 @@ impl Config {
         };
         let about = self.gates.iter();
         let mut about: Vec<_> = about
-            .filter(|it| it.scope.holds(ids, Some(tool), Some(tier), mode))
+            .filter(|it| it.scope.holds(ids, tools, Some(tier), mode))
             .collect();
         about.sort_by_key(|it| it.layer);
         gates.extend(about.into_iter().map(|it| it.gate.clone()));
         gates
     }
 
-    /// Whether a gate may judge an exec whose tier is not known, nor its tool unless it is given.
-    pub fn may_judge(&self, ids: &Correlation, tool: Option<&str>, mode: Mode) -> bool {
+    /// Whether a gate may judge an exec whose tier is not known.
+    pub fn may_judge(&self, ids: &Correlation, tools: &[&str], mode: Mode) -> bool {
         let mut gates = self.gates.iter();
-        mode != Mode::Mock && gates.any(|it| it.scope.holds(ids, tool, None, mode))
+        mode != Mode::Mock && gates.any(|it| it.scope.holds(ids, tools, None, mode))
     }
 
     /// Whether a gate wants a program of its own to be run.

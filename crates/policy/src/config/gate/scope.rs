@@ -46,6 +46,13 @@ impl Word for Judged {
     }
 }
 
+/// Whether an exec can be made by such a tool: a gate that judges nothing is a mistake.
+fn may_run(glob: &ToolGlob) -> bool {
+    let named = ["run_command", "run_code", "shell", "python", "javascript"];
+    let is_one = |tool: String| tool.starts_with("skill.") || named.contains(&tool.as_str());
+    glob.exact().is_none_or(is_one)
+}
+
 impl Scope {
     pub(super) fn of(whose: Whose<'_>) -> Self {
         let mut scope = Self::default();
@@ -75,6 +82,13 @@ impl Scope {
         let subject = match key.get_ref().as_ref() {
             "tools" => {
                 self.tools = globs(document, key, node, ToolGlob::new)?;
+                if let Some(tool) = self.tools.iter().find(|it| !may_run(it)) {
+                    let tool = tool.text();
+                    let message = format!("no exec is made by a tool that is called `{tool}`");
+                    return Err(document.error(node.span(), message).hint(
+                        "`run_command` (or `shell`), `run_code` (or `python`, `javascript`), `skill.NAME`",
+                    ));
+                }
                 return Ok(true);
             }
             "tiers" => {
@@ -119,11 +133,11 @@ impl Scope {
         Ok(true)
     }
 
-    /// A tool or a tier that is not known may be any.
+    /// `tools` are all names of the tool. A tier that is not known may be any.
     pub(super) fn holds(
         &self,
         ids: &Correlation,
-        tool: Option<&str>,
+        tools: &[&str],
         tier: Option<Tier>,
         mode: Mode,
     ) -> bool {
@@ -135,7 +149,10 @@ impl Scope {
             && listed(&self.agents, ids.agent_id.as_deref())
             && listed(&self.conversations, ids.conversation_id.as_deref())
             && (self.tools.is_empty()
-                || tool.is_none_or(|tool| self.tools.iter().any(|it| it.matches(tool))))
+                || self
+                    .tools
+                    .iter()
+                    .any(|it| tools.iter().any(|tool| it.matches(tool))))
             && (self.tiers.is_empty() || tier.is_none_or(|tier| self.tiers.contains(&tier)))
             && (self.modes.is_empty() || self.modes.iter().any(|it| it.mode() == mode))
     }
