@@ -4,8 +4,8 @@
 
 use std::path::PathBuf;
 
-use glovebox_model::{Exec, Result, Writes};
-use glovebox_store::{NOBODY, Store, dead_owners};
+use glovebox_model::{Code, Exec, Result, Writes};
+use glovebox_store::{Store, dead_owners};
 
 use crate::engine::Engine;
 use crate::leftovers;
@@ -17,11 +17,6 @@ pub struct Recovered {
     pub lost: Vec<Exec>,
     /// Control groups that were still there.
     pub groups: Vec<PathBuf>,
-}
-
-fn settle(store: &Store, owner: &str) -> Result<Vec<Exec>> {
-    store.adopt_queued(owner, NOBODY)?;
-    store.recover(owner)
 }
 
 impl Engine {
@@ -39,18 +34,23 @@ impl Engine {
             self.end_containers_of(store, dead.id())?;
             // Its lease may not have run out, but nobody is there to renew it.
             store.retire(dead.id())?;
-            recovered.lost.extend(settle(store, dead.id())?);
+            recovered.lost.extend(store.recover(dead.id())?);
             dead.settle()?;
         }
         let strays = if store.is_shared() {
-            // On another machine, or cut off from the database: by now it has ended what it ran.
+            // On another machine, stopped, or cut off from the database: its keepers have ended
+            // what it ran by now.
             store.expired_owners()?
         } else {
             // An owner whose file is gone too, after a power loss or a clean end in the middle.
             store.stray_owners(self.state())?
         };
         for stray in &strays {
-            recovered.lost.extend(settle(store, stray)?);
+            match store.recover(stray) {
+                // It has renewed its lease meanwhile.
+                Err(error) if error.code == Code::Conflict => {}
+                lost => recovered.lost.extend(lost?),
+            }
         }
         self.drop_layers(&recovered.lost);
         Ok(recovered)

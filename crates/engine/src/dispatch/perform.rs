@@ -109,6 +109,7 @@ impl Dispatcher {
             tracing::info_span!("exec", exec_id = %live.exec, space = %live.space).entered();
         // Leaves the hall however this ends, a panic included.
         let _place = Place(self, &live);
+        live.begin();
         let prepared =
             stage::span("admit").in_scope(|| self.build(&plan, project, stdin.as_deref(), &cancel));
         stage::reached("build");

@@ -6,7 +6,7 @@ mod wiring;
 
 use std::time::{Duration, Instant};
 
-use glovebox_cage::{Event, Scratch};
+use glovebox_cage::{Event, Moment, Over, Scratch};
 use glovebox_model::{Code, Error, LimitKind, Profile, Result, Stage};
 use glovebox_workspace::Dir;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -29,7 +29,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How soon a reader that had no room is asked again.
 const ROOM: Duration = Duration::from_millis(2);
 /// From TERM to KILL when the time is up or a limit is passed.
-const GRACE: Duration = Duration::from_secs(1);
+const GRACE: Duration = Duration::from_millis(750);
+/// From the end of its time to when the keeper ends it, if we have not: later than we would, and
+/// within a second.
+const LATE: Duration = Duration::from_millis(900);
+/// How often the keeper hears that the clock has not started yet.
+const WORD: Duration = Duration::from_millis(250);
+/// A start that is so close to the last word needs none of its own.
+const CLOSE: Duration = Duration::from_millis(100);
 /// From killing all processes of a kept sandbox to giving it up.
 const SWEEP_GRACE: Duration = Duration::from_secs(10);
 /// From TERM to KILL when somebody canceled: a program may want to tidy up.
@@ -169,6 +176,8 @@ struct Run<'run> {
     started: Option<Instant>,
     ended: Option<Instant>,
     deadline: Instant,
+    /// When the keeper was last told how long it may go on.
+    told: Instant,
     inlet: Inlet,
     outlets: [Outlet; 2],
     watch: Watch<'run>,
@@ -201,6 +210,8 @@ impl<'run> Run<'run> {
         };
         let tenure = bound.as_ref().map(|it| it.tenure);
         let baseline = bound.as_ref().map(|it| it.baseline).unwrap_or_default();
+        // Before the order: from there on a program may run, whatever becomes of this process.
+        allow(seat, profile)?;
         let mut watch = Watch::new(profile, watched, now, baseline);
         init.into_iter().for_each(|init| watch.born(init));
         let Wiring {
@@ -220,6 +231,7 @@ impl<'run> Run<'run> {
             started,
             ended: None,
             deadline,
+            told: now,
             inlet,
             outlets,
             watch,
@@ -262,9 +274,12 @@ impl<'run> Run<'run> {
         }
         if self.end.is_none() && self.has_left() {
             self.report.status = Some(0);
-            self.finish(End::Emptied);
+            self.finish(End::Emptied, Moment::now());
         }
-        self.clock();
+        // What has ended did so in time, however late we hear of it.
+        if self.end.is_none() {
+            self.clock();
+        }
         Ok(())
     }
 
@@ -333,11 +348,18 @@ impl<'run> Run<'run> {
             Some(_) => Instant::now() + GRACE,
         };
         let end = end.min(self.watch.next());
+        let end = match self.started {
+            None => end.min(self.told + WORD),
+            Some(_) => end,
+        };
         self.notices.next_look().map_or(end, |look| look.min(end))
     }
 
     fn clock(&mut self) {
         let now = Instant::now();
+        if self.started.is_none() && now >= self.told + WORD {
+            self.tell_keeper(now);
+        }
         match self.stopping {
             None if now >= self.deadline && self.started.is_none() => {
                 self.report.refusal = Some(broken(&"it was not ready after 30 s"));
@@ -354,6 +376,12 @@ impl<'run> Run<'run> {
         if let (Some(limit), None) = (passed, self.stopping) {
             self.stop(Reason::Limit(limit), Duration::ZERO);
         }
+    }
+
+    /// Its time starts now, or has not started.
+    fn tell_keeper(&mut self, now: Instant) {
+        self.told = now;
+        let _ = allow(self.seat, self.profile);
     }
 
     fn stop(&mut self, reason: Reason, grace: Duration) {
@@ -378,6 +406,8 @@ impl<'run> Run<'run> {
         };
         if self.tenure == Some(Tenure::Kept) && stopping.force == Force::Asked {
             let _ = self.seat.handle.sweep();
+            // Nobody inside survives that, so the sandbox itself may stay a little longer.
+            let _ = self.seat.handle.until(Moment::now().after(SWEEP_GRACE));
             stopping.force = Force::Swept;
             stopping.harder_at = Instant::now() + SWEEP_GRACE;
         } else {
@@ -403,17 +433,21 @@ impl<'run> Run<'run> {
                 let now = Instant::now();
                 self.started = Some(now);
                 self.deadline = now + self.profile.limits.wall_ms.duration();
+                if now > self.told + CLOSE {
+                    self.tell_keeper(now);
+                }
             }
             Some(Event::Exited {
                 status,
                 scratch,
                 usage,
+                at,
             }) => {
                 self.report.status = Some(status);
                 self.report.scratch = scratch;
                 if self.tenure.is_some() {
                     self.usage = usage;
-                    self.finish(End::Emptied);
+                    self.finish(End::Emptied, at);
                 }
             }
             Some(Event::CwdFailed { errno }) => self.report.refusal = Some(no_cwd(errno)),
@@ -423,6 +457,7 @@ impl<'run> Run<'run> {
                 event @ (Event::Born { .. }
                 | Event::Attached
                 | Event::Detached
+                | Event::Guards
                 | Event::Ended { .. }
                 | Event::Vanished),
             ) => return Err(broken(&format!("unexpected {event:?}"))),
@@ -436,18 +471,20 @@ impl<'run> Run<'run> {
         match event {
             Event::Born { pid } => self.watch.born(pid),
             Event::Attached => self.tell_interpreter()?,
-            Event::Ended { usage } => {
+            Event::Ended { usage, over, at } => {
                 self.usage = usage;
                 // What pid 1 said last may still lie in its socket.
                 while self.init_listening {
                     self.hear_init()?;
                 }
-                self.finish(End::Gone);
+                self.ended_by_keeper(over);
+                self.finish(End::Gone, at);
             }
             Event::Vanished => return Err(broken(&"it was killed")),
             Event::Failed(failure) => return Err(setup_failed(&failure)),
             Event::Ready
             | Event::Detached
+            | Event::Guards
             | Event::CwdFailed { .. }
             | Event::ExecFailed { .. }
             | Event::Exited { .. } => return Err(broken(&format!("unexpected {event:?}"))),
@@ -455,8 +492,28 @@ impl<'run> Run<'run> {
         Ok(())
     }
 
-    fn finish(&mut self, end: End) {
-        self.ended = Some(Instant::now());
+    /// The keeper did what was ours to do; a program that had ended by itself has.
+    fn ended_by_keeper(&mut self, over: Option<Over>) {
+        match over {
+            Some(Over::Deadline) if self.stopping.is_none() && self.report.status.is_none() => {
+                self.stopping = Some(Stopping {
+                    reason: Reason::Limit(LimitKind::Wall),
+                    harder_at: Instant::now(),
+                    force: Force::Killed,
+                });
+            }
+            Some(Over::Lease) if self.report.status.is_none() => {
+                self.report.refusal.get_or_insert_with(lease_over);
+            }
+            Some(Over::Deadline | Over::Lease) | None => {}
+        }
+    }
+
+    /// `at` is when it ended; we may hear of it much later.
+    fn finish(&mut self, end: End, at: Moment) {
+        let now = Instant::now();
+        let ended = now.checked_sub(at.elapsed()).unwrap_or(now);
+        self.ended.get_or_insert(ended);
         self.end = Some(end);
     }
 
@@ -484,6 +541,13 @@ impl<'run> Run<'run> {
             )),
         }
     }
+}
+
+/// The whole of its time, from now on.
+fn allow(seat: &Seat, profile: &Profile) -> Result<()> {
+    let long = profile.limits.wall_ms.duration().saturating_add(LATE);
+    let told = seat.handle.until(Moment::now().after(long));
+    told.map_err(|errno| broken(&errno))
 }
 
 #[derive(Default)]
@@ -518,6 +582,16 @@ pub(super) fn cage_order(order: &Order) -> glovebox_cage::Order {
         cwd: c_string(&order.cwd),
         path: order.path.iter().map(c_string).collect(),
     }
+}
+
+/// Its server did not renew its lease in time, so nothing of it may go on.
+pub(crate) fn lease_over() -> Error {
+    Error::new(
+        Code::Lost,
+        Stage::Run,
+        "the server's lease on its database ran out while the program ran, so it was ended",
+    )
+    .hint("look at the workspace before running it again")
 }
 
 fn no_cwd(errno: i32) -> Error {
