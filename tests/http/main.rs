@@ -31,6 +31,7 @@ mod metrics;
 mod one_state;
 mod pool;
 mod pool_fire;
+mod reload;
 mod remote;
 mod retrieve;
 mod sandboxes;
