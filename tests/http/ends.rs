@@ -22,8 +22,19 @@ use crate::wire_cut::Wire;
 
 /// Far more than a loaded machine holds a server up.
 const LEASE: Duration = Duration::from_secs(6);
-/// No limit is exceeded by more.
-const LATE: f64 = 1.0;
+/// No limit is exceeded by more: a second, and what the engine's own command takes on this machine
+/// just now.
+fn late(column: Column) -> f64 {
+    let since = Instant::now();
+    if let Some(docker) = Docker::shared().filter(|_| column.is_docker()) {
+        for _ in 0..3 {
+            let asked = docker.command().args(["inspect", "none"]).output();
+            assert!(!asked.expect("start docker").status.success());
+        }
+    }
+    1.0 + since.elapsed().as_secs_f64()
+}
+
 /// Deaf to everything that can be ignored, and heard of for as long as it lives.
 const BEAT: &str = "trap '' TERM INT HUP; while :; do date +%s.%N >> beat; sleep 0.05; done";
 
@@ -128,7 +139,11 @@ fn a_server_that_is_stopped_lengthens_no_limit() {
         server.signal(Signal::STOP);
         let first = house.beats().first().expect("a beat");
         let last = house.beats().silence();
-        assert!(last - first < 3.0 + LATE, "{column}: {} s", last - first);
+        assert!(
+            last - first < 3.0 + late(column),
+            "{column}: {} s",
+            last - first
+        );
         server.signal(Signal::CONT);
         let record = client.ended(&id);
         assert_eq!(record["status"], "timed_out", "{column}: {record}");
@@ -151,7 +166,7 @@ fn a_server_that_is_stopped_lengthens_no_limit() {
     }
 }
 
-/// All processes of a server but its keepers, as somebody who kills them by name would.
+/// All processes of a server but its keepers, as an operator who kills them by name would.
 fn kill_with_commands(server: &mut Server) {
     for pid in children(server.pid(), "docker") {
         let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
@@ -179,7 +194,7 @@ fn a_server_that_is_killed_leaves_no_program_behind() {
             let took = killed.elapsed();
             assert!(took < Duration::from_secs(10), "{column}: {took:?}");
             if !kept {
-                // Nobody has started anew, and nothing is there.
+                // No server was started since, and nothing is there.
                 house.column.assert_no_container(&house.trial);
             }
             let again = house.start.on(&house.trial);
@@ -299,7 +314,7 @@ fn what_is_lost_writes_nothing_more_whatever_becomes_of_its_server() {
 }
 
 #[test]
-fn a_database_that_is_away_or_locked_ends_nothing_that_nobody_has_taken_over() {
+fn a_database_that_is_away_or_locked_ends_nothing_that_was_not_taken_over() {
     let Some(pair) = Pair::new() else { return };
     let (house, other) = (House::new(Column::Native), House::new(Column::Native));
     let (first, wire) = pair.start(&house);
@@ -407,13 +422,13 @@ fn servers_stopped_killed_and_cut_off_in_random_order() {
             house.beats().silence(),
         );
         #[expect(clippy::cast_precision_loss, reason = "a few seconds")]
-        let most = limit as f64 + LATE;
+        let most = limit as f64 + late(column);
         assert!(end - start < most, "{told}: {} s: {record}", end - start);
         assert!(
             end <= seconds(&record["ended_at"]),
             "{told}: {end}: {record}"
         );
-        // Nobody may take over what was renewed so lately.
+        // What was renewed so lately may not be taken over.
         if deed != Deed::Kill && long < LEASE / 2 {
             assert_eq!(record["status"], "timed_out", "{told}: {record}");
         }
@@ -423,7 +438,7 @@ fn servers_stopped_killed_and_cut_off_in_random_order() {
             first.signal(Signal::TERM);
             first.wait(SOON);
         }
-        // Whoever comes next to this machine removes what a dead server left there.
+        // The next server on this machine removes what a dead one left there.
         let (again, _wire) = pair.start(&house);
         assert_eq!(again.stop(), 0);
         house.end();

@@ -52,7 +52,7 @@ impl Keepers {
         self.0.spawner.get().is_none_or(|it| it.is_leased())
     }
 
-    /// None where nobody gives any.
+    /// None where there are none.
     pub(crate) fn take(&self) -> Result<Option<Keeper>> {
         if let Some(spawner) = self.0.spawner.get() {
             let handle = spawner.spawn().map_err(unspawned)?;

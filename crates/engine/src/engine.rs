@@ -198,21 +198,6 @@ impl Engine {
         })
     }
 
-    /// Before something is written for an exec that another server may have taken over.
-    pub(crate) fn ensure_leased(&self) -> Result<()> {
-        match self.backends.keepers().is_leased() {
-            true => Ok(()),
-            false => Err(Error::new(
-                Code::Lost,
-                Stage::Judge,
-                "the server's lease on its database ran out",
-            )
-            .hint(
-                "another server may have taken over; look at the workspace before running it again",
-            )),
-        }
-    }
-
     /// Takes a keeper for one exec; it enters its control groups while the caller goes on.
     pub fn seat(&self, keeper: Keeper) -> Result<Seat> {
         let mut native = Native::new(&self.ground, keeper);

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use glovebox_model::{Code, Exec, Result, Writes};
+use glovebox_model::{Code, Error, Exec, Result, Stage, Writes};
 use glovebox_store::{Store, dead_owners};
 
 use crate::engine::Engine;
@@ -20,6 +20,21 @@ pub struct Recovered {
 }
 
 impl Engine {
+    /// Before something is written for an exec that another server may have taken over.
+    pub(crate) fn ensure_leased(&self) -> Result<()> {
+        match self.backends().keepers().is_leased() {
+            true => Ok(()),
+            false => Err(Error::new(
+                Code::Lost,
+                Stage::Judge,
+                "the server's lease on its database ran out",
+            )
+            .hint(
+                "another server may have taken over; look at the workspace before running it again",
+            )),
+        }
+    }
+
     /// Takes down what dead processes left, and writes it into the ledger.
     pub(crate) fn recover(&self, store: &Store) -> Result<Recovered> {
         let mut recovered = Recovered::default();

@@ -232,8 +232,8 @@ async fn hung_up(hangup: Option<&mut Signal>) {
     }
 }
 
-/// Until another server has taken over: this one can do nothing more, and whoever looks after it
-/// should start it anew.
+/// Until another server has taken over: this one can do nothing more, and should be
+/// started anew.
 async fn fenced(dispatcher: &Dispatcher) {
     while !dispatcher.is_fenced() {
         tokio::time::sleep(Duration::from_millis(500)).await;

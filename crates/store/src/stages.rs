@@ -313,7 +313,7 @@ impl Store {
     }
 
     /// Closes what a dead owner left open as `lost`, in every space; the sandboxes that it had
-    /// standing are nobody's from then on, and so are its execs that wait for their turn or for
+    /// standing are [`NOBODY`]'s from then on, and so are its execs that wait for their turn or for
     /// people: nothing of them ran. Doing it twice is harmless.
     /// On a shared database its lease goes in the same moment, so that it can never come back.
     pub fn recover(&self, dead_owner_id: &str) -> Result<Vec<Exec>> {

@@ -20,7 +20,7 @@ use crate::ended::{Ended, Ending};
 use crate::sandbox::{Remains, Run, Sandbox, no_secrets};
 use crate::spec::Order;
 
-/// From the end of its time to when the engine ends it, if nobody of us has.
+/// From the end of its time to when the engine ends it, if none of us has.
 const BACKSTOP: Duration = Duration::from_secs(2);
 
 /// Everything about a container but its command.
@@ -141,7 +141,6 @@ impl Fresh {
         })?;
         if attended.status.is_none() {
             engine.orphan(name);
-            guard.into_iter().for_each(Guarded::abandon);
             return Err(unreachable(
                 "it did not end the program that it was told to end",
             ));
@@ -161,6 +160,9 @@ impl Fresh {
         if state.running && attended.reason.is_none() {
             // Detached without an end: the engine went away and came back.
             return Err(unreachable("it let go of a program that still runs"));
+        }
+        if !state.running {
+            guard.into_iter().for_each(Guarded::release);
         }
         if attended.reason.is_none() {
             if !state.was_started() {

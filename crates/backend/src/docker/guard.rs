@@ -102,25 +102,26 @@ impl Guarded {
         }
     }
 
-    /// The engine did not end it: the keeper goes on trying, and nobody waits for that.
-    pub(super) fn abandon(mut self) {
-        match self.0.take() {
-            Some(Keeper::Spawned(handle)) => handle.leave(),
-            // It sees the end of this process.
-            Some(Keeper::Seated(native)) => std::mem::forget(native),
-            None => {}
-        }
-    }
-}
-
-impl Drop for Guarded {
-    fn drop(&mut self) {
+    /// The engine says that it has ended: nothing is left to guard.
+    pub(super) fn release(mut self) {
         match self.0.take() {
             Some(Keeper::Spawned(mut handle)) => {
                 let _ = handle.release();
                 let _ = handle.wait_keeper();
             }
             Some(Keeper::Seated(native)) => drop(native.keeper().release()),
+            None => {}
+        }
+    }
+}
+
+/// What may still run is the keeper's to end, and this process does not wait for that.
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        match self.0.take() {
+            Some(Keeper::Spawned(handle)) => handle.leave(),
+            // It sees the end of this process.
+            Some(Keeper::Seated(native)) => std::mem::forget(native),
             None => {}
         }
     }

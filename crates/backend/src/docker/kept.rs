@@ -387,12 +387,12 @@ impl Container {
             kill: os(&["kill", &self.name]),
         })?;
         if attended.status.is_none() {
-            guard.into_iter().for_each(Guarded::abandon);
             return Err(unreachable(
                 "it did not end the program that it was told to end",
             ));
         }
         let starved = self.settle(&attended)?;
+        guard.into_iter().for_each(Guarded::release);
         let code = match attended.status.and_then(|status| status.code()) {
             // Whatever the engine's command makes of it: all of the container was ended at once.
             _ if starved => KILLED,
@@ -470,6 +470,16 @@ fn c_name(name: &ByteString) -> std::ffi::CString {
     crate::spec::c_string(name)
 }
 
+/// Guarded until it is removed.
+struct Closing(Option<Removal>, Option<Guarded>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        drop(self.0.take());
+        self.1.take().into_iter().for_each(Guarded::release);
+    }
+}
+
 impl Kept for Container {
     fn isolation(&self) -> &Isolation {
         &self.isolation
@@ -503,7 +513,6 @@ impl Kept for Container {
 
     fn close(self: Box<Self>) -> Remains {
         let removal = Removal::start(&self.engine, &self.cli, &self.name);
-        // Until it is gone.
-        Remains::of((removal, self.guard))
+        Remains::of(Closing(Some(removal), self.guard))
     }
 }

@@ -153,7 +153,7 @@ impl Docker {
         Ok(Box::new(kept::keep(design, spec, countable)?))
     }
 
-    /// The same for one that is nobody's yet and goes with this process.
+    /// The same for one that belongs to no exec yet and goes with this process.
     pub fn keep_spare(
         &self,
         spec: &Spec<'_>,

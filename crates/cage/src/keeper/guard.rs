@@ -59,7 +59,7 @@ pub(super) fn run(control: &OwnedFd, guard: &Guard, mut terms: Terms<'_>) -> Res
         match wire::receive::<ToKeeper>(control) {
             Ok(Some((ToKeeper::Until(deadline), _))) => terms.until(deadline),
             Ok(Some((ToKeeper::Release, _))) => return Ok(()),
-            // Asked to, or nobody is left who could.
+            // Asked to, or the caller is gone.
             Ok(_) | Err(_) => {
                 clear(guard);
                 return Ok(());

@@ -296,8 +296,8 @@ const FIRST_TO_GO: &str = "1000";
 
 /// Maps the ids and lets pid 1 begin.
 fn open_gate(plan: &Plan, pid: Pid, opener: &OwnedFd) -> Result<(), Failure> {
-    // When memory runs out on the host, what is in here goes first: it was started by somebody whom
-    // nobody trusts, and a server may be at the other end of the scale. One that cannot be set stays
+    // When memory runs out on the host, what is in here goes first: it is the
+    // least trusted, and a server may be at the other end of the scale. One that cannot be set stays
     // as it is.
     let score = format!("/proc/{}/oom_score_adj", pid.as_raw_nonzero());
     let _ = std::fs::write(score, FIRST_TO_GO);

@@ -37,6 +37,6 @@ fn main() -> ExitCode {
         secrets::arguments_and_environment_are_forgotten,
         terms::a_deadline_is_kept_without_another_word,
         terms::a_lease_that_is_not_renewed_ends_every_sandbox,
-        terms::what_is_guarded_is_ended_in_time_and_cleared_when_nobody_is_left,
+        terms::what_is_guarded_is_ended_in_time_and_cleared_when_its_caller_is_gone,
     ])
 }

@@ -68,7 +68,7 @@ pub(crate) fn a_lease_that_is_not_renewed_ends_every_sandbox() {
     assert_eq!(ended(&late).0, Some(Over::Lease));
 }
 
-pub(crate) fn what_is_guarded_is_ended_in_time_and_cleared_when_nobody_is_left() {
+pub(crate) fn what_is_guarded_is_ended_in_time_and_cleared_when_its_caller_is_gone() {
     let spawner = Spawner::fork().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let log = directory.path().join("log");

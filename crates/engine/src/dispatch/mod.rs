@@ -471,9 +471,12 @@ impl Dispatcher {
 
     /// No new work is taken.
     pub fn is_closed(&self) -> bool {
-        [&self.draining, &self.fenced, &self.cut_off]
-            .iter()
-            .any(|it| it.load(Ordering::Relaxed))
+        self.draining.load(Ordering::Relaxed) || self.fenced.load(Ordering::Relaxed)
+    }
+
+    /// Nothing is started until the lease is renewed.
+    fn is_cut_off(&self) -> bool {
+        self.cut_off.load(Ordering::Relaxed)
     }
 
     fn live_one(&self, space: &SpaceId, id: &ExecId) -> Option<Arc<Live>> {

@@ -55,7 +55,7 @@ impl Dispatcher {
     pub(super) fn call_next(self: &Arc<Self>) {
         loop {
             // Not in the condition, which would hold the lock over the body.
-            let next = match self.is_closed() {
+            let next = match self.is_closed() || self.is_cut_off() {
                 true => None,
                 false => locked(&self.hall).next(),
             };

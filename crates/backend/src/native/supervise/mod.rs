@@ -2,16 +2,19 @@
 
 mod ending;
 mod leaving;
+mod terms;
 mod wiring;
 
 use std::time::{Duration, Instant};
 
-use glovebox_cage::{Event, Moment, Over, Scratch};
+use glovebox_cage::{Event, Moment, Scratch};
 use glovebox_model::{Code, Error, LimitKind, Profile, Result, Stage};
 use glovebox_workspace::Dir;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use self::terms::allow;
+pub(crate) use self::terms::lease_over;
 use self::wiring::{Feed, Listener, Wiring};
 use super::baseline::Baseline;
 use super::notices::Notices;
@@ -30,13 +33,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const ROOM: Duration = Duration::from_millis(2);
 /// From TERM to KILL when the time is up or a limit is passed.
 const GRACE: Duration = Duration::from_millis(750);
-/// From the end of its time to when the keeper ends it, if we have not: later than we would, and
-/// within a second.
-const LATE: Duration = Duration::from_millis(900);
-/// How often the keeper hears that the clock has not started yet.
-const WORD: Duration = Duration::from_millis(250);
-/// A start that is so close to the last word needs none of its own.
-const CLOSE: Duration = Duration::from_millis(100);
 /// From killing all processes of a kept sandbox to giving it up.
 const SWEEP_GRACE: Duration = Duration::from_secs(10);
 /// From TERM to KILL when somebody canceled: a program may want to tidy up.
@@ -348,18 +344,13 @@ impl<'run> Run<'run> {
             Some(_) => Instant::now() + GRACE,
         };
         let end = end.min(self.watch.next());
-        let end = match self.started {
-            None => end.min(self.told + WORD),
-            Some(_) => end,
-        };
+        let end = end.min(self.next_word().unwrap_or(end));
         self.notices.next_look().map_or(end, |look| look.min(end))
     }
 
     fn clock(&mut self) {
         let now = Instant::now();
-        if self.started.is_none() && now >= self.told + WORD {
-            self.tell_keeper(now);
-        }
+        self.tell_keeper(now);
         match self.stopping {
             None if now >= self.deadline && self.started.is_none() => {
                 self.report.refusal = Some(broken(&"it was not ready after 30 s"));
@@ -376,12 +367,6 @@ impl<'run> Run<'run> {
         if let (Some(limit), None) = (passed, self.stopping) {
             self.stop(Reason::Limit(limit), Duration::ZERO);
         }
-    }
-
-    /// Its time starts now, or has not started.
-    fn tell_keeper(&mut self, now: Instant) {
-        self.told = now;
-        let _ = allow(self.seat, self.profile);
     }
 
     fn stop(&mut self, reason: Reason, grace: Duration) {
@@ -406,7 +391,7 @@ impl<'run> Run<'run> {
         };
         if self.tenure == Some(Tenure::Kept) && stopping.force == Force::Asked {
             let _ = self.seat.handle.sweep();
-            // Nobody inside survives that, so the sandbox itself may stay a little longer.
+            // No process inside survives that, so the sandbox itself may stay a little longer.
             let _ = self.seat.handle.until(Moment::now().after(SWEEP_GRACE));
             stopping.force = Force::Swept;
             stopping.harder_at = Instant::now() + SWEEP_GRACE;
@@ -433,9 +418,7 @@ impl<'run> Run<'run> {
                 let now = Instant::now();
                 self.started = Some(now);
                 self.deadline = now + self.profile.limits.wall_ms.duration();
-                if now > self.told + CLOSE {
-                    self.tell_keeper(now);
-                }
+                self.tell_keeper_of_start(now);
             }
             Some(Event::Exited {
                 status,
@@ -492,23 +475,6 @@ impl<'run> Run<'run> {
         Ok(())
     }
 
-    /// The keeper did what was ours to do; a program that had ended by itself has.
-    fn ended_by_keeper(&mut self, over: Option<Over>) {
-        match over {
-            Some(Over::Deadline) if self.stopping.is_none() && self.report.status.is_none() => {
-                self.stopping = Some(Stopping {
-                    reason: Reason::Limit(LimitKind::Wall),
-                    harder_at: Instant::now(),
-                    force: Force::Killed,
-                });
-            }
-            Some(Over::Lease) if self.report.status.is_none() => {
-                self.report.refusal.get_or_insert_with(lease_over);
-            }
-            Some(Over::Deadline | Over::Lease) | None => {}
-        }
-    }
-
     /// `at` is when it ended; we may hear of it much later.
     fn finish(&mut self, end: End, at: Moment) {
         let now = Instant::now();
@@ -543,13 +509,6 @@ impl<'run> Run<'run> {
     }
 }
 
-/// The whole of its time, from now on.
-fn allow(seat: &Seat, profile: &Profile) -> Result<()> {
-    let long = profile.limits.wall_ms.duration().saturating_add(LATE);
-    let told = seat.handle.until(Moment::now().after(long));
-    told.map_err(|errno| broken(&errno))
-}
-
 #[derive(Default)]
 struct Slots {
     init: Option<usize>,
@@ -582,16 +541,6 @@ pub(super) fn cage_order(order: &Order) -> glovebox_cage::Order {
         cwd: c_string(&order.cwd),
         path: order.path.iter().map(c_string).collect(),
     }
-}
-
-/// Its server did not renew its lease in time, so nothing of it may go on.
-pub(crate) fn lease_over() -> Error {
-    Error::new(
-        Code::Lost,
-        Stage::Run,
-        "the server's lease on its database ran out while the program ran, so it was ended",
-    )
-    .hint("look at the workspace before running it again")
 }
 
 fn no_cwd(errno: i32) -> Error {
