@@ -10,12 +10,14 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use crate::keeper::{self, Ends};
+use crate::lease::Over;
+use crate::moment::Moment;
 use crate::observe::Listener;
 use crate::plan::{Attachment, Plan, Told};
 use crate::sys::{self, Forked};
 use crate::way_out::WayOut;
 use crate::wire::{
-    self, Failure, FromInit, FromKeeper, Order, Parcel, Scratch, ToInit, ToKeeper, Usage,
+    self, Failure, FromInit, FromKeeper, Guard, Order, Parcel, Scratch, ToInit, ToKeeper, Usage,
 };
 
 /// What the sandbox reports.
@@ -36,13 +38,21 @@ pub enum Event {
         status: i32,
         scratch: Option<Scratch>,
         usage: Usage,
+        at: Moment,
     },
     /// What was sent into the sandbox is there.
     Attached,
     /// And is there no more.
     Detached,
+    /// What was to be guarded is.
+    Guards,
     /// Nothing of the sandbox is left.
-    Ended { usage: Usage },
+    Ended {
+        usage: Usage,
+        /// Why the keeper ended it by itself, if it did.
+        over: Option<Over>,
+        at: Moment,
+    },
     /// The keeper is gone without a word; pid 1 died with it.
     Vanished,
 }
@@ -80,7 +90,7 @@ impl Handle {
     pub fn fork() -> Result<Self> {
         let (ours, theirs) = keeper::ends()?;
         match sys::fork()? {
-            Forked::Child => keeper::run(theirs, &keeper::ahead()),
+            Forked::Child => keeper::run(theirs, &keeper::ahead(), None),
             Forked::Parent(pid) => Ok(Self::over(Keeper::Ours(pid), ours)),
         }
     }
@@ -178,6 +188,23 @@ impl Handle {
         gone_is_fine(wire::send(&self.control, &ToKeeper::Detach(targets), &[]))
     }
 
+    /// When the keeper ends everything inside by itself, whatever becomes of this process; instead
+    /// of what was said before. What is detached has no deadline any more.
+    pub fn until(&self, deadline: Moment) -> Result<()> {
+        gone_is_fine(wire::send(&self.control, &ToKeeper::Until(deadline), &[]))
+    }
+
+    /// Has the keeper watch over what it did not build, answered by `Guards`. A deadline may follow;
+    /// `release` lets it go, and an end that it made by itself is told as `Ended`.
+    pub fn guard(&self, guard: Guard) -> Result<()> {
+        wire::send(&self.control, &ToKeeper::Guard(guard), &[])
+    }
+
+    /// Leaves the keeper to its work, without waiting for it: its sockets close.
+    pub fn leave(mut self) {
+        self.gone = true;
+    }
+
     /// Ends everybody inside but pid 1, which stays if its plan says so.
     pub fn sweep(&self) -> Result<()> {
         gone_is_fine(wire::send(&self.init, &ToInit::Sweep, &[]))
@@ -216,7 +243,8 @@ impl Handle {
             Some((FromKeeper::Failed(failure), _)) => Event::Failed(failure),
             Some((FromKeeper::Attached, _)) => Event::Attached,
             Some((FromKeeper::Detached, _)) => Event::Detached,
-            Some((FromKeeper::Ended { usage }, _)) => Event::Ended { usage },
+            Some((FromKeeper::Guards, _)) => Event::Guards,
+            Some((FromKeeper::Ended { usage, over, at }, _)) => Event::Ended { usage, over, at },
         })
     }
 
@@ -257,10 +285,12 @@ impl Handle {
                 status,
                 scratch,
                 usage,
+                at,
             } => Event::Exited {
                 status,
                 scratch,
                 usage,
+                at,
             },
         }))
     }

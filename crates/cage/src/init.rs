@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use crate::apply::{Cupboard, Made, Observed, Workbench};
 use crate::descriptors;
+use crate::moment::Moment;
 use crate::payload::{self, Descriptors};
 use crate::plan::{After, Namespace, PayloadStep, Plan, Step};
 use crate::seccomp::Compiled;
@@ -175,6 +176,7 @@ fn serve(plan: &Plan, socket: &OwnedFd, gate: &OwnedFd, built: Built<'_>) -> Res
                     // Of interest to what went wrong.
                     scratch: scratch.filter(|_| status != 0).and_then(measure),
                     usage: std::mem::take(&mut usage),
+                    at: Moment::now(),
                 };
                 tell(plan, socket, &ended, &[])?;
                 match plan.after {

@@ -12,6 +12,8 @@ mod descriptors;
 mod handle;
 mod init;
 mod keeper;
+mod lease;
+mod moment;
 #[cfg(debug_assertions)]
 mod mutation;
 mod netlink;
@@ -25,6 +27,8 @@ mod way_out;
 mod wire;
 
 pub use handle::{Event, Handle};
+pub use lease::Over;
+pub use moment::Moment;
 #[cfg(debug_assertions)]
 pub use mutation::leaves_out;
 pub use netlink::can_ask_netfilter;
@@ -35,7 +39,7 @@ pub use plan::{
 pub use spawner::{SpawnError, Spawner};
 pub use sys::{landlock_abi, take_variable};
 pub use way_out::WayOut;
-pub use wire::{Failure, Order, Parcel, Scratch, Usage};
+pub use wire::{Failure, Guard, Order, Parcel, Scratch, Usage};
 
 /// Nothing is ever left out.
 #[cfg(not(debug_assertions))]

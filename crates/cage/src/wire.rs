@@ -5,6 +5,7 @@ use std::ffi::CString;
 use std::io::{IoSlice, IoSliceMut, Read, Seek, SeekFrom, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use crate::sys::{self, Result};
 use rustix::fs::MemfdFlags;
@@ -16,6 +17,8 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::lease::Over;
+use crate::moment::Moment;
 use crate::plan::{Attachment, Plan, Told};
 use crate::way_out::Counts;
 
@@ -97,6 +100,18 @@ impl From<&libc::rusage> for Usage {
     }
 }
 
+/// How a keeper ends what is not its child, as a container is not: each is a command, its program
+/// by its whole path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Guard {
+    /// When a deadline or a lease is over. The caller may still be there.
+    pub end: Vec<CString>,
+    /// When the caller is gone: it is tried again and again, for so long.
+    pub clear: Vec<CString>,
+    pub patience: Duration,
+    pub env: Vec<CString>,
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToKeeper {
     /// Enter these cgroups (v1) now, so that the cost is paid while the caller does other work.
@@ -106,6 +121,10 @@ pub(crate) enum ToKeeper {
     Attach(Vec<Attachment>, Told),
     /// Out of it again.
     Detach(Vec<CString>),
+    /// When the keeper ends it by itself, instead of what was said before.
+    Until(Moment),
+    /// There is no sandbox to build: what runs is another's, and only its end is the keeper's.
+    Guard(Guard),
     Kill,
     /// The caller has done its part; nobody needs the keeper any more.
     Release,
@@ -119,9 +138,14 @@ pub(crate) enum FromKeeper {
     Failed(Failure),
     Attached,
     Detached,
+    /// It watches over what it was told of.
+    Guards,
     /// Pid 1 and with it everything inside is gone.
     Ended {
         usage: Usage,
+        /// None: it was told to, or it ended by itself.
+        over: Option<Over>,
+        at: Moment,
     },
 }
 
@@ -163,6 +187,7 @@ pub(crate) enum FromInit {
         scratch: Option<Scratch>,
         /// Of everybody who was buried since the order.
         usage: Usage,
+        at: Moment,
     },
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use glovebox_backend::{Docker, Ended, Host, Probe, Remains, Run, Sandbox, WayOut};
+use glovebox_backend::{Docker, Ended, Host, Keepers, Probe, Remains, Run, Sandbox, WayOut};
 use glovebox_model::{
     BackendName, Code, DockerConfig, Error, Evidence, Grade, Guarantee, Isolation, NetworkMode,
     Profile, Result, SandboxConfig, Stage, Writes,
@@ -61,6 +61,7 @@ pub(crate) struct Backends {
     pub(super) house: String,
     native: OnceLock<Offer>,
     engines: Mutex<HashMap<String, Known>>,
+    keepers: Keepers,
 }
 
 /// One container engine with its settings.
@@ -77,7 +78,12 @@ impl Backends {
             house: state.tag(),
             native: OnceLock::new(),
             engines: Mutex::default(),
+            keepers: Keepers::default(),
         }
+    }
+
+    pub(crate) fn keepers(&self) -> &Keepers {
+        &self.keepers
     }
 
     pub(crate) fn house(&self) -> &str {
@@ -291,7 +297,7 @@ impl Backends {
             return Ok(Arc::clone(&known.docker));
         }
         let known = Known {
-            docker: Arc::new(Docker::new(config.clone(), &self.state)?),
+            docker: Arc::new(Docker::new(config.clone(), &self.state)?.guarded_by(&self.keepers)?),
             seen: None,
         };
         let mut engines = self.locked();

@@ -62,7 +62,7 @@ impl Backends {
         let name = ContainerName::of(&config.container_prefix, id.as_str())?;
         let mut labels = self.house_labels(owner);
         labels.insert(EXEC.to_owned(), "spare".to_owned());
-        docker.keep(spec, &name, &labels)
+        docker.keep_spare(spec, &name, &labels)
     }
 
     /// The container of a registered sandbox: the one that is there, or a new one. With what the

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use glovebox_backend::{Cancel, Ground, Language, Native, Preload, Sink};
 use glovebox_gateway::Simulated;
@@ -102,7 +102,8 @@ pub struct Engine {
     database: Option<String>,
     layouts: Mutex<HashMap<SpaceId, Arc<Layout>>>,
     pub(crate) snapshot_stores: Mutex<HashMap<SpaceId, Arc<Snapshots>>>,
-    config: Config,
+    /// One that was replaced stays in memory: what began under it may still read it.
+    config: RwLock<&'static Config>,
     shadow: Option<Config>,
     approval_key: OnceLock<[u8; 32]>,
     vault: Vault,
@@ -187,7 +188,7 @@ impl Engine {
             database,
             layouts: Mutex::default(),
             snapshot_stores: Mutex::default(),
-            config,
+            config: RwLock::new(Box::leak(Box::new(config))),
             shadow,
             approval_key: OnceLock::new(),
             host,
@@ -286,7 +287,7 @@ impl Engine {
 
     /// Everything that policy says about a call.
     pub fn explain(&self, call: Call) -> Result<Explanation> {
-        let system = self.config.system(self.surface, self.host)?;
+        let system = self.config().system(self.surface, self.host)?;
         let asking = Asking {
             tool: &tool_of(&call),
             grants: &[],
@@ -294,7 +295,7 @@ impl Engine {
             simulate: call.mode == Mode::Simulate,
             backend: call.overrides.backend,
         };
-        glovebox_policy::explain(&self.config, &system, call, &asking)
+        glovebox_policy::explain(self.config(), &system, call, &asking)
     }
 
     /// From a call to a plan that may be carried out. `Err` inside: a refusal, which is still to be
@@ -404,9 +405,9 @@ impl Engine {
     /// The engine fetches only what the operator's configuration names: an image that a caller names
     /// would have it speak to whatever registry the caller likes, and nobody vets what it dials.
     fn docker_for(&self, call: &Call, profile: &Profile, lifetime: Lifetime) -> DockerConfig {
-        let mut docker = self.config.docker_for(&call.ids, lifetime);
+        let mut docker = self.config().docker_for(&call.ids, lifetime);
         if let Some(image) = &profile.image {
-            let layers = self.config.layers_for(&call.ids);
+            let layers = self.config().layers_for(&call.ids);
             let is_named = |it: &Layer| it.profile().image.as_ref() == Some(image);
             if docker.image != *image && !layers.iter().any(is_named) {
                 docker.pull = Pull::Never;
@@ -425,7 +426,13 @@ impl Engine {
     }
 
     pub(crate) fn config(&self) -> &Config {
-        &self.config
+        *self.config.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts another policy in force, for whatever is asked from now on.
+    pub(crate) fn reconfigure(&self, config: Config) {
+        let config = Box::leak(Box::new(config));
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
     }
 
     /// A policy that is only tried.
@@ -530,6 +537,9 @@ impl Engine {
             cancel: io.cancel,
         };
         let standing = self.prepare(&mut supply, &plan, project, settings)?;
+        if let Some(unused) = supply.seat.take() {
+            self.backends.keepers().lend(unused.native);
+        }
         plan.begin();
         self.masks_for(&plan.assessed().call().ids, &[])?;
         // The sandbox is being built while the intent is written; nothing starts before it is.

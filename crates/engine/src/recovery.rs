@@ -4,8 +4,8 @@
 
 use std::path::PathBuf;
 
-use glovebox_model::{Exec, Result, Writes};
-use glovebox_store::{NOBODY, Store, dead_owners};
+use glovebox_model::{Code, Error, Exec, Result, Stage, Writes};
+use glovebox_store::{Store, dead_owners};
 
 use crate::engine::Engine;
 use crate::leftovers;
@@ -19,12 +19,22 @@ pub struct Recovered {
     pub groups: Vec<PathBuf>,
 }
 
-fn settle(store: &Store, owner: &str) -> Result<Vec<Exec>> {
-    store.adopt_queued(owner, NOBODY)?;
-    store.recover(owner)
-}
-
 impl Engine {
+    /// Before something is written for an exec that another server may have taken over.
+    pub(crate) fn ensure_leased(&self) -> Result<()> {
+        match self.backends().keepers().is_leased() {
+            true => Ok(()),
+            false => Err(Error::new(
+                Code::Lost,
+                Stage::Judge,
+                "the server's lease on its database ran out",
+            )
+            .hint(
+                "another server may have taken over; look at the workspace before running it again",
+            )),
+        }
+    }
+
     /// Takes down what dead processes left, and writes it into the ledger.
     pub(crate) fn recover(&self, store: &Store) -> Result<Recovered> {
         let mut recovered = Recovered::default();
@@ -39,18 +49,23 @@ impl Engine {
             self.end_containers_of(store, dead.id())?;
             // Its lease may not have run out, but nobody is there to renew it.
             store.retire(dead.id())?;
-            recovered.lost.extend(settle(store, dead.id())?);
+            recovered.lost.extend(store.recover(dead.id())?);
             dead.settle()?;
         }
         let strays = if store.is_shared() {
-            // On another machine, or cut off from the database: by now it has ended what it ran.
+            // On another machine, stopped, or cut off from the database: its keepers have ended
+            // what it ran by now.
             store.expired_owners()?
         } else {
             // An owner whose file is gone too, after a power loss or a clean end in the middle.
             store.stray_owners(self.state())?
         };
         for stray in &strays {
-            recovered.lost.extend(settle(store, stray)?);
+            match store.recover(stray) {
+                // It has renewed its lease meanwhile.
+                Err(error) if error.code == Code::Conflict => {}
+                lost => recovered.lost.extend(lost?),
+            }
         }
         self.drop_layers(&recovered.lost);
         Ok(recovered)

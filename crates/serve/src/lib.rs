@@ -11,7 +11,7 @@
 //! let token_file = bootstrap(dispatcher.store()?, &key, &state)?;
 //! let mut options = Options::new(&state);
 //! options.listen = "127.0.0.1:0".to_owned();
-//! let summary = run(options, dispatcher, Stop::default(), |listening| {
+//! let summary = run(options, dispatcher, Stop::default(), None, |listening| {
 //!     eprintln!("listening on {}", listening.url());
 //! })?;
 //! # let _ = (token_file, summary); Ok(()) }
@@ -53,5 +53,5 @@ mod wire;
 pub use auth::{Issued, TokenKey, bootstrap};
 pub use inside::{Inside, LocalAgent, Who};
 pub use options::{Options, Times, TlsFiles};
-pub use server::{Listening, Stop, Summary, run};
+pub use server::{Listening, Reread, Stop, Summary, run};
 pub use wire::answer;

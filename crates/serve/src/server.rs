@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use glovebox_engine::{Dispatcher, Drained};
 use glovebox_model::{Code, Error, Result, Stage};
+use glovebox_policy::Config;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -75,12 +76,17 @@ impl Stop {
     }
 }
 
-/// Serves until SIGTERM, SIGINT or [`Stop::ask`]. `ready` is called once, when requests are
-/// answered. Blocks; it makes its own runtime, so it must not be called from one.
+/// Reads the configuration anew.
+pub type Reread<'run> = &'run dyn Fn() -> Result<Config>;
+
+/// Serves until SIGTERM, SIGINT or [`Stop::ask`]. On SIGHUP the configuration is read anew, where
+/// `reread` says how; one that cannot be used leaves the old one in force. `ready` is called once,
+/// when requests are answered. Blocks; it makes its own runtime, so it must not be called from one.
 pub fn run(
     options: Options,
     dispatcher: Arc<Dispatcher>,
     stop: Stop,
+    reread: Option<Reread<'_>>,
     ready: impl FnOnce(&Listening),
 ) -> Result<Summary> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -88,7 +94,7 @@ pub fn run(
         .thread_name("glovebox-serve")
         .build()
         .map_err(|error| cannot("start the runtime").caused_by(error))?;
-    let summary = runtime.block_on(serve(options, dispatcher, stop, ready));
+    let summary = runtime.block_on(serve(options, dispatcher, stop, reread, ready));
     // What still reads or writes now has had its time.
     runtime.shutdown_timeout(Duration::from_secs(1));
     summary
@@ -98,12 +104,13 @@ async fn serve(
     options: Options,
     dispatcher: Arc<Dispatcher>,
     stop: Stop,
+    reread: Option<Reread<'_>>,
     ready: impl FnOnce(&Listening),
 ) -> Result<Summary> {
     let tls = options.tls.as_ref().map(acceptor).transpose()?;
     let key = TokenKey::load_or_create(&options.keys)?;
     let (listener, address) = bind_tcp(&options.listen)?;
-    ensure_answerable(&dispatcher, address)?;
+    ensure_answerable(dispatcher.approves_by_itself(), address)?;
     let mut listeners = vec![Listener::Tcp(listener, tls.clone())];
     let mut socket_file = None;
     if let Some(path) = &options.socket {
@@ -115,6 +122,11 @@ async fn serve(
         listen_for(SignalKind::terminate())?,
         listen_for(SignalKind::interrupt())?,
     );
+    // Without a way to read it anew a signal that hangs up ends the process, as ever.
+    let mut hangup = match reread {
+        Some(_) => Some(listen_for(SignalKind::hangup())?),
+        None => None,
+    };
     let metrics = Arc::new(Metrics::new());
     count_ends(&dispatcher, &metrics);
     let app = App::new(
@@ -147,9 +159,15 @@ async fn serve(
         socket: options.socket,
     });
 
-    tokio::select! {
-        () = stop.asked() => {}
-        () = fenced(&dispatcher) => {}
+    loop {
+        tokio::select! {
+            () = stop.asked() => break,
+            () = fenced(&dispatcher) => break,
+            () = hung_up(hangup.as_mut()) => {}
+        }
+        if let Some(reread) = reread {
+            tokio::task::block_in_place(|| reload(&dispatcher, address, reread));
+        }
     }
     tracing::info!("closing");
     let cut_off = Arc::clone(&dispatcher);
@@ -181,8 +199,8 @@ async fn serve(
 }
 
 /// Approvals that answer themselves are for the machine of whoever develops.
-fn ensure_answerable(dispatcher: &Dispatcher, address: SocketAddr) -> Result<()> {
-    if !dispatcher.approves_by_itself() || address.ip().to_canonical().is_loopback() {
+fn ensure_answerable(automatic: bool, address: SocketAddr) -> Result<()> {
+    if !automatic || address.ip().to_canonical().is_loopback() {
         return Ok(());
     }
     Err(Error::new(
@@ -194,8 +212,28 @@ fn ensure_answerable(dispatcher: &Dispatcher, address: SocketAddr) -> Result<()>
     .hint("or listen on `127.0.0.1`, for development"))
 }
 
-/// Until the server is cut off from its database: it can do nothing more, and whoever looks after it
-/// should start it anew.
+fn reload(dispatcher: &Dispatcher, address: SocketAddr, reread: Reread<'_>) {
+    let reloaded = reread().and_then(|config| {
+        ensure_answerable(config.approvals().auto, address)?;
+        dispatcher.reconfigure(config)
+    });
+    match reloaded {
+        Ok(()) => tracing::info!("the configuration was read anew"),
+        Err(error) => {
+            tracing::error!(%error, hints = ?error.hints, "the configuration stays as it was");
+        }
+    }
+}
+
+async fn hung_up(hangup: Option<&mut Signal>) {
+    match hangup {
+        Some(hangup) => drop(hangup.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Until another server has taken over: this one can do nothing more, and should be
+/// started anew.
 async fn fenced(dispatcher: &Dispatcher) {
     while !dispatcher.is_fenced() {
         tokio::time::sleep(Duration::from_millis(500)).await;

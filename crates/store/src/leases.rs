@@ -1,6 +1,7 @@
 //! Which owners are alive. In a state directory the lock on an owner's file says it. On a shared
-//! database an owner has a lease there, by the database's clock alone: a server whose lease ran out
-//! writes nothing more about execs, whatever it believes.
+//! database an owner has a lease there, by the database's clock alone. One that ran out may be taken
+//! from its owner, and goes with the first thing that is: from then on that owner writes nothing
+//! more about execs, whatever it believes. Until then it may be renewed, however late.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,20 +19,28 @@ pub const NOBODY: &str = "-";
 const LEASED: &str = "SELECT EXISTS (SELECT 1 FROM owners WHERE owner_id = ?1
     AND expires_at > clock_timestamp())";
 
-/// Only who is known to be alive may write about execs.
+/// Only an owner that was never taken for dead may write about execs.
 pub(crate) fn ensure_held(session: &Session, owner: &str) -> Result<()> {
-    if !session.is_shared() || has_lease(session, owner)? {
+    const HELD: &str = "SELECT EXISTS (SELECT 1 FROM owners WHERE owner_id = ?1)";
+    if !session.is_shared()
+        || session
+            .exists(HELD, values![owner])
+            .doing("read the lease")?
+    {
         return Ok(());
     }
-    Err(
-        Error::new(Code::Lost, Stage::Open, "this server's lease ran out")
-            .hint("another server takes over what it left; start this one anew"),
+    Err(Error::new(
+        Code::Lost,
+        Stage::Open,
+        "this server's lease ran out, and another server has taken over",
     )
+    .hint("start it anew: what it left is recorded as lost, or waits for any server"))
 }
 
-/// What is left behind may be taken only from who is known to be dead. On a shared database that
-/// is decided here; in a state directory the caller holds the dead owner's lock.
-pub(crate) fn ensure_dead(session: &Session, owner: &str) -> Result<()> {
+/// What is left behind may be taken only from who is known to be dead, and who is taken for dead
+/// stays so: the lease goes in the same moment. On a shared database that is decided here; in a state
+/// directory the caller holds the dead owner's lock.
+pub(crate) fn take_for_dead(session: &Session, owner: &str) -> Result<()> {
     if !session.is_shared() {
         return Ok(());
     }
@@ -44,7 +53,7 @@ pub(crate) fn ensure_dead(session: &Session, owner: &str) -> Result<()> {
         )
         .doing("read the lease")?;
     if alive != Some(true) {
-        return Ok(());
+        return remove(session, owner);
     }
     Err(Error::new(
         Code::Conflict,
@@ -104,7 +113,7 @@ impl Store {
         })
     }
 
-    /// `false`: the lease ran out, and nothing may be written about execs any more.
+    /// `false`: another server has taken over, and nothing may be written about execs any more.
     pub fn renew(&self, owner: &str, ttl: Duration) -> Result<bool> {
         if !self.is_shared() {
             return Ok(true);
@@ -113,7 +122,7 @@ impl Store {
         let renewed = self.ask("renew the lease", |session| {
             session.execute(
                 "UPDATE owners SET expires_at = clock_timestamp() + CAST(?2 AS BIGINT) * interval '1 millisecond'
-                 WHERE owner_id = ?1 AND expires_at > clock_timestamp()",
+                 WHERE owner_id = ?1",
                 values![owner, milliseconds(ttl)],
             )
         })?;

@@ -167,7 +167,7 @@ impl Store {
             }
             match &from {
                 Some(from) if *from == to => return Ok(true),
-                Some(from) => leases::ensure_dead(session, from)?,
+                Some(from) => leases::take_for_dead(session, from)?,
                 None => {}
             }
             registry::set_owner(session, &id, &to)?;

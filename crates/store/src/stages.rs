@@ -278,7 +278,7 @@ impl Store {
             let session = chains.session();
             if new != NOBODY {
                 leases::ensure_held(session, &new)?;
-                leases::ensure_dead(session, &dead)?;
+                leases::take_for_dead(session, &dead)?;
             }
             let mut adopted = Vec::new();
             for record in rows::open_of(session, &dead)? {
@@ -313,17 +313,17 @@ impl Store {
     }
 
     /// Closes what a dead owner left open as `lost`, in every space; the sandboxes that it had
-    /// standing are nobody's from then on, and so are its execs that wait for people: nothing of
-    /// them ran, and their answers may still come. Doing it twice is harmless.
+    /// standing are [`NOBODY`]'s from then on, and so are its execs that wait for their turn or for
+    /// people: nothing of them ran. Doing it twice is harmless.
     /// On a shared database its lease goes in the same moment, so that it can never come back.
     pub fn recover(&self, dead_owner_id: &str) -> Result<Vec<Exec>> {
         let owner = dead_owner_id.to_owned();
         self.write(move |chains| {
             let session = chains.session();
-            leases::ensure_dead(session, &owner)?;
+            leases::take_for_dead(session, &owner)?;
             let mut lost = Vec::new();
             for record in rows::open_of(session, &owner)? {
-                let left = if record.status == Status::AwaitingApproval {
+                let left = if matches!(record.status, Status::Queued | Status::AwaitingApproval) {
                     hand_over(chains, &owner, NOBODY, record)?.err()
                 } else {
                     Some(record)
@@ -334,7 +334,6 @@ impl Store {
                 }
             }
             registry::orphan(session, &owner)?;
-            leases::remove(session, &owner)?;
             Ok(lost)
         })
         .map_err(at(Stage::Close))

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use glovebox_cage::Over;
 use glovebox_model::{LimitKind, Profile, Result};
 use glovebox_workspace::Dir;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,8 +14,10 @@ use rustix::io::Errno;
 
 use super::account::{Account, Parents, Sum};
 use super::cli::{Cli, Running};
+use super::guard::{Guarded, LATE};
 use super::pipes::{Inlet, Outlet, buffer};
 use crate::disk::{Disk, Filled};
+use crate::native::lease_over;
 use crate::streams::{Cancel, Sink, Stream};
 
 /// An engine takes so long to start a program at most, before its clock runs anyway.
@@ -27,8 +30,11 @@ const LOOK: Duration = Duration::from_millis(25);
 const GLANCE: Duration = Duration::from_millis(3);
 /// The same before the container has an account: a short program is half over at the next look.
 const FIND: Duration = Duration::from_millis(10);
-/// From TERM to KILL when the time is up.
-const GRACE: Duration = Duration::from_secs(1);
+/// From TERM to KILL when the time is up: its command takes a moment, and all of it should be over
+/// within a second.
+const GRACE: Duration = Duration::from_millis(500);
+/// How often the keeper hears that the clock has not started yet.
+const WORD: Duration = Duration::from_millis(250);
 /// From TERM to KILL when somebody canceled: a program may want to tidy up.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 /// From the end of a container to the end of the command that is attached to it: engines lose the
@@ -67,6 +73,7 @@ pub(super) struct Attend<'run> {
     pub(super) id: &'run str,
     /// Whether the container ran before: its account goes on then, and the clock starts at once.
     pub(super) standing: bool,
+    pub(super) guard: Option<&'run Guarded>,
     pub(super) term: Vec<OsString>,
     pub(super) kill: Vec<OsString>,
 }
@@ -99,9 +106,13 @@ pub(super) fn attend(asked: Attend<'_>) -> Result<Attended> {
         parents,
         id,
         standing,
+        guard,
         term,
         kill,
     } = asked;
+    let wall = profile.limits.wall_ms.duration();
+    // Before it is started: from there on it may run, whatever becomes of this process.
+    guard.into_iter().for_each(|guard| guard.allow(wall));
     let input = if stdin.is_some() {
         Stdio::piped()
     } else {
@@ -144,6 +155,9 @@ pub(super) fn attend(asked: Attend<'_>) -> Result<Attended> {
         count: now,
         stopping: None,
         standing,
+        guard,
+        told: standing.then_some(now),
+        word: now,
         asking: None,
         calls: Vec::new(),
         term,
@@ -154,6 +168,7 @@ pub(super) fn attend(asked: Attend<'_>) -> Result<Attended> {
     while turns.running.ended().is_none() && !turns.given_up {
         turns.turn(&mut chunk, sink, cancel)?;
     }
+    turns.hear_guard()?;
     for outlet in &mut turns.outlets {
         while outlet.take(&mut chunk, sink) {}
     }
@@ -182,6 +197,10 @@ struct Turns<'run> {
     count: Instant,
     stopping: Option<Stopping>,
     standing: bool,
+    guard: Option<&'run Guarded>,
+    /// When the keeper heard that the clock has started.
+    told: Option<Instant>,
+    word: Instant,
     /// TERM on its way.
     asking: Option<Running>,
     /// KILL on its way.
@@ -218,8 +237,49 @@ impl Turns<'_> {
                 (Some(_), _) => {}
             }
         }
-        self.clock();
+        // What has ended did so in time, however late we hear of it.
+        if self.running.ended().is_none() {
+            self.clock();
+            self.tell_guard();
+        }
         Ok(())
+    }
+
+    /// Its time starts with its first sign of life, or has not started.
+    fn tell_guard(&mut self) {
+        let Some(guard) = self.guard.filter(|_| self.told.is_none()) else {
+            return;
+        };
+        let wall = self.profile.limits.wall_ms.duration();
+        match self.started {
+            Some(started) => {
+                guard.allow(wall.saturating_sub(started.elapsed()));
+                self.told = Some(started);
+            }
+            None if self.word.elapsed() >= WORD => {
+                guard.allow(wall);
+                self.word = Instant::now();
+            }
+            None => {}
+        }
+    }
+
+    /// What the keeper did in our place.
+    fn hear_guard(&mut self) -> Result<()> {
+        match self.guard.and_then(Guarded::over) {
+            Some((Over::Lease, _)) => Err(lease_over()),
+            Some((Over::Deadline, at)) if self.stopping.is_none() => {
+                let now = Instant::now();
+                self.stopping = Some(Stopping {
+                    reason: Reason::Limit(LimitKind::Wall),
+                    since: now.checked_sub(at.elapsed()).unwrap_or(now),
+                    next: now,
+                    killed: true,
+                });
+                Ok(())
+            }
+            Some((Over::Deadline, _)) | None => Ok(()),
+        }
     }
 
     fn wait(&self, sink: &dyn Sink, cancel: &Cancel) -> Result<Ready> {
@@ -394,6 +454,7 @@ impl Turns<'_> {
             self.last.rise(sum);
         }
         let since = |now: u64, then: u64| now.saturating_sub(then);
+        let lasted = ended.saturating_duration_since(self.started.unwrap_or(ended));
         let seen = match (self.started, self.stopping) {
             (Some(started), Some(stopping)) => stopping.since.saturating_duration_since(started),
             _ => Duration::ZERO,
@@ -406,7 +467,11 @@ impl Turns<'_> {
             },
             reason: self.stopping.map(|it| it.reason),
             killed: self.stopping.is_some_and(|it| it.killed),
-            lasted: ended.saturating_duration_since(self.started.unwrap_or(ended)),
+            lasted: match self.guard {
+                // Whatever kept us from hearing of its end: the keeper would have ended it.
+                Some(_) => lasted.min(self.profile.limits.wall_ms.duration() + LATE),
+                None => lasted,
+            },
             seen,
             used: Sum {
                 cpu_us: since(self.last.cpu_us, self.base.cpu_us),

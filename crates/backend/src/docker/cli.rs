@@ -105,6 +105,11 @@ impl Cli {
         named("DOCKER_HOST").map(|(_, host)| host.as_os_str())
     }
 
+    /// What its program is started with.
+    pub(super) fn environment(&self) -> &[(OsString, OsString)] {
+        &self.env
+    }
+
     pub(super) fn command<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
         let mut command = Command::new(&self.path);
         command

@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::time::Duration;
 
 use glovebox_model::{Limits, NetworkMode, Profile};
 
@@ -35,6 +36,8 @@ pub(super) struct Blueprint<'a> {
     /// A file with the filter of system calls; none where a runtime answers them itself.
     pub(super) filter: Option<&'a Path>,
     pub(super) stdin: bool,
+    /// The engine itself ends what still runs then, should all of us be gone.
+    pub(super) deadline: Option<Duration>,
     pub(super) cwd: &'a str,
     pub(super) argv: &'a [String],
 }
@@ -44,7 +47,7 @@ pub(super) fn create_args(asked: &Blueprint<'_>) -> Vec<OsString> {
     args.flag("--pull=never");
     args.pair("--name", asked.name.as_str());
     args.flag("--init");
-    args.flag("--no-healthcheck");
+    args.deadline(asked);
     args.pair("--log-driver", "none");
     if asked.stdin {
         args.flag("--interactive");
@@ -83,6 +86,19 @@ impl Args {
 
     fn pair(&mut self, flag: &str, value: &str) {
         self.0.push(format!("{flag}={value}").into());
+    }
+
+    /// The image's own check of its health is not asked for. Its place is taken by the one thing
+    /// that an engine does in a container by itself after a while: it ends everything there. That
+    /// takes a shell in the image and a process more within its limit, so it is what is left when
+    /// there is no keeper, and not what the limit rests on.
+    fn deadline(&mut self, asked: &Blueprint<'_>) {
+        let Some(deadline) = asked.deadline.filter(|_| asked.program == Program::Docker) else {
+            return self.flag("--no-healthcheck");
+        };
+        self.pair("--health-cmd", "kill -9 -1");
+        self.pair("--health-interval", &format!("{}ms", deadline.as_millis()));
+        self.pair("--health-retries", "1");
     }
 
     fn isolation(&mut self, asked: &Blueprint<'_>) {
@@ -136,6 +152,8 @@ impl Args {
             .map_or(memory, |swap| swap.get().max(memory));
         self.pair("--memory-swap", &swap.to_string());
         self.pair("--pids-limit", &limits.pids.get().to_string());
+        // When memory runs out on the host, it goes before the server.
+        self.pair("--oom-score-adj", "1000");
         let most = asked
             .cpus
             .map_or(u32::MAX, |cpus| cpus.saturating_mul(1000));
@@ -299,6 +317,7 @@ mod tests {
             environment: &environment,
             filter: Some(Path::new("/srv/glovebox/filter.json")),
             stdin: false,
+            deadline: Some(Duration::from_secs(62)),
             cwd: "/workspace/work",
             argv: &argv,
         });
@@ -342,10 +361,12 @@ mod tests {
             "--cgroupns=private",
             "--hostname=sandbox",
             "--log-driver=none",
-            "--no-healthcheck",
+            "--health-cmd=kill -9 -1",
+            "--health-interval=62000ms",
             "--memory=268435456",
             "--memory-swap=268435456",
             "--pids-limit=64",
+            "--oom-score-adj=1000",
             "--cpus=1.500",
             "--ulimit=core=0:0",
             "--ulimit=nofile=1024:1024",

@@ -18,6 +18,7 @@ use super::facts::EngineFacts;
 use super::inspect;
 use super::settings::Settings;
 use super::trial;
+use crate::keepers::Keepers;
 
 const CREATE: Duration = Duration::from_secs(60);
 const REMOVE: Duration = Duration::from_secs(20);
@@ -31,6 +32,7 @@ pub(super) struct Engine {
     pub(super) state: PathBuf,
     pub(super) host: Option<String>,
     pub(super) parents: Parents,
+    pub(super) keepers: Keepers,
     facts: Mutex<Option<(Instant, EngineFacts)>>,
     seen: Mutex<Option<EngineView>>,
     images: Mutex<BTreeMap<String, Instant>>,
@@ -51,6 +53,7 @@ impl Engine {
             state: state.to_path_buf(),
             host: None,
             parents: Parents::default(),
+            keepers: Keepers::default(),
             facts: Mutex::new(None),
             seen: Mutex::new(None),
             images: Mutex::new(BTreeMap::new()),

@@ -13,12 +13,16 @@ use super::create::Blueprint;
 use super::ending::{ended, lost, refusal};
 use super::engine::{Engine, Removal};
 use super::environment::{Environment, text};
+use super::guard::Guarded;
 use super::inspect::{self, State};
 use super::name::{ContainerName, Labels};
 use super::place::Places;
 use crate::ended::{Ended, Ending};
 use crate::sandbox::{Remains, Run, Sandbox, no_secrets};
 use crate::spec::Order;
+
+/// From the end of its time to when the engine ends it, if none of us has.
+const BACKSTOP: Duration = Duration::from_secs(2);
 
 /// Everything about a container but its command.
 #[derive(Debug)]
@@ -61,6 +65,7 @@ impl Design {
             environment,
             filter: self.filter.as_deref(),
             stdin,
+            deadline: None,
             cwd,
             argv,
         }
@@ -105,12 +110,16 @@ impl Fresh {
         design.places.check_cwd(words.cwd)?;
         let environment = Environment::new(&run.order.env, &engine.settings.config.env)?;
         let stdin = run.stdin.is_some();
-        let blueprint = design.blueprint(&environment, &words.argv, words.cwd, stdin);
+        let mut blueprint = design.blueprint(&environment, &words.argv, words.cwd, stdin);
+        // Later than the keeper.
+        let wall = run.profile.limits.wall_ms.duration();
+        blueprint.deadline = Some(wall.saturating_add(BACKSTOP));
         let id = engine.create(cli, &blueprint)?;
         if run.cancel.is_asked() {
             return Ok(never_started());
         }
         let name = design.name.as_str();
+        let guard = Guarded::once(engine, cli, name)?;
         let mut start = vec!["start", "--attach"];
         if stdin {
             start.push("--interactive");
@@ -128,6 +137,7 @@ impl Fresh {
             parents: &engine.parents,
             id: &id,
             standing: false,
+            guard: guard.as_ref(),
             term: os(&["kill", "--signal=TERM", name]),
             // Whatever state it is in, paused or half started.
             kill: os(&["rm", "--force", "--volumes", name]),
@@ -153,6 +163,9 @@ impl Fresh {
         if state.running && attended.reason.is_none() {
             // Detached without an end: the engine went away and came back.
             return Err(unreachable("it let go of a program that still runs"));
+        }
+        if !state.running {
+            guard.into_iter().for_each(Guarded::release);
         }
         if attended.reason.is_none() {
             if !state.was_started() {

@@ -16,6 +16,7 @@ use super::ending::{ended, lost, refusal};
 use super::engine::{Engine, Removal};
 use super::environment::{Environment, text};
 use super::fresh::{Design, Words, not_started, os};
+use super::guard::Guarded;
 use super::inspect;
 use super::place::{ARTIFACTS, INPUTS, Places, WORK, give, path_of};
 use super::settings::User;
@@ -61,6 +62,8 @@ pub(super) struct Container {
     work: Option<Dir>,
     /// Processes can be counted from here: the runtime shares our kernel.
     countable: bool,
+    /// Of one that goes with this process.
+    guard: Option<Guarded>,
 }
 
 /// The user of the main process: nobody, or another when that is the exec's.
@@ -116,6 +119,7 @@ pub(super) fn keep(mut design: Design, spec: &Spec<'_>, countable: bool) -> Resu
         user,
         isolation: design.isolation,
         countable,
+        guard: None,
     };
     let ready = container.start().and_then(|()| match &setup {
         Some(command) => container.set_up(command),
@@ -167,6 +171,7 @@ pub(super) fn adopt(
         artifacts,
         countable,
         cli,
+        guard: None,
     };
     let ready = std::fs::read_to_string(engine.ready_mark(name));
     if found.label(LABEL_SETUP).is_some() && ready.ok() != Some(found.id) {
@@ -200,6 +205,11 @@ fn unusable(why: &dyn std::fmt::Display) -> Error {
 }
 
 impl Container {
+    pub(super) fn with_guard(mut self, guard: Option<Guarded>) -> Self {
+        self.guard = guard;
+        self
+    }
+
     fn start(&self) -> Result<()> {
         let answer = self.cli.call(&["start", &self.name], START)?;
         if !answer.status.success() {
@@ -360,6 +370,7 @@ impl Container {
         command.envs(environment.values());
         let user = format!("--user={}:{}", self.user.uid, self.user.gid);
         let sink = run.sink;
+        let guard = Guarded::kept(&self.engine, &self.cli, &self.name)?;
         let mut attended = attend(Attend {
             cli: &self.cli,
             command,
@@ -371,6 +382,7 @@ impl Container {
             parents: &self.engine.parents,
             id: &self.id,
             standing: true,
+            guard: guard.as_ref(),
             term: os(&["exec", &user, &self.name, "sh", "-c", "kill -TERM -1"]),
             kill: os(&["kill", &self.name]),
         })?;
@@ -380,6 +392,7 @@ impl Container {
             ));
         }
         let starved = self.settle(&attended)?;
+        guard.into_iter().for_each(Guarded::release);
         let code = match attended.status.and_then(|status| status.code()) {
             // Whatever the engine's command makes of it: all of the container was ended at once.
             _ if starved => KILLED,
@@ -457,6 +470,16 @@ fn c_name(name: &ByteString) -> std::ffi::CString {
     crate::spec::c_string(name)
 }
 
+/// Guarded until it is removed.
+struct Closing(Option<Removal>, Option<Guarded>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        drop(self.0.take());
+        self.1.take().into_iter().for_each(Guarded::release);
+    }
+}
+
 impl Kept for Container {
     fn isolation(&self) -> &Isolation {
         &self.isolation
@@ -489,6 +512,7 @@ impl Kept for Container {
     }
 
     fn close(self: Box<Self>) -> Remains {
-        Remains::of(Removal::start(&self.engine, &self.cli, &self.name))
+        let removal = Removal::start(&self.engine, &self.cli, &self.name);
+        Remains::of(Closing(Some(removal), self.guard))
     }
 }

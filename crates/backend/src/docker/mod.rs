@@ -11,6 +11,7 @@ mod engine;
 mod environment;
 mod facts;
 mod fresh;
+mod guard;
 mod inspect;
 mod kept;
 mod mount;
@@ -29,11 +30,13 @@ use glovebox_model::{
     Profile, Result, Stage,
 };
 
+use crate::keepers::Keepers;
 use crate::sandbox::{Kept, Sandbox, no_observation};
 use crate::spec::Spec;
 use engine::Engine;
 use facts::{Asked, no_evidence};
 use fresh::{Design, Fresh};
+use guard::Guarded;
 use place::Places;
 use settings::{Settings, is_image, is_runtime};
 
@@ -62,11 +65,19 @@ impl Docker {
 
     /// The engine's address, instead of what the environment says (`DOCKER_HOST`).
     pub fn reached_at(config: DockerConfig, state: &Path, host: &str) -> Result<Self> {
-        let Self(engine) = Self::new(config, state)?;
-        let mut engine = Arc::into_inner(engine).ok_or_else(|| {
+        Self::new(config, state)?.changed(|engine| engine.host = Some(host.to_owned()))
+    }
+
+    /// What runs in its containers is ended by one of these, whatever becomes of this process.
+    pub fn guarded_by(self, keepers: &Keepers) -> Result<Self> {
+        self.changed(|engine| engine.keepers = keepers.clone())
+    }
+
+    fn changed(self, change: impl FnOnce(&mut Engine)) -> Result<Self> {
+        let mut engine = Arc::into_inner(self.0).ok_or_else(|| {
             Error::new(Code::Internal, Stage::Open, "the engine is in use already")
         })?;
-        engine.host = Some(host.to_owned());
+        change(&mut engine);
         Ok(Self(Arc::new(engine)))
     }
 
@@ -140,6 +151,19 @@ impl Docker {
     ) -> Result<Box<dyn Kept>> {
         let (design, countable) = self.design(spec, name, labels)?;
         Ok(Box::new(kept::keep(design, spec, countable)?))
+    }
+
+    /// The same for one that belongs to no exec yet and goes with this process.
+    pub fn keep_spare(
+        &self,
+        spec: &Spec<'_>,
+        name: &ContainerName,
+        labels: &Labels,
+    ) -> Result<Box<dyn Kept>> {
+        let (design, countable) = self.design(spec, name, labels)?;
+        let guard = Guarded::once(&self.0, &design.cli, name.as_str())?;
+        let container = kept::keep(design, spec, countable)?;
+        Ok(Box::new(container.with_guard(guard)))
     }
 
     /// One that is there already, started if need be. The profile is what it was made with. One

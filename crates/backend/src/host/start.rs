@@ -97,6 +97,8 @@ impl Program {
                 && let Some(pid) = Pid::from_raw(member.0)
             {
                 limit(pid, &self.bounds)?;
+                // A server stays last when memory runs out on the host; what it runs does not.
+                let _ = std::fs::write(format!("/proc/{}/oom_score_adj", member.0), "1000");
             }
         }
         Ok(())

@@ -121,23 +121,12 @@ impl Native {
 
     /// The same with a keeper from a spawner, for a process with threads.
     pub fn spawn(ground: &Ground, spawner: &Spawner) -> Result<Self> {
-        let spawned = spawner.spawn().map_err(|error| match error {
-            SpawnError::Gone | SpawnError::Threads => Error::new(
-                Code::BackendUnavailable,
-                Stage::Admit,
-                "this server can start no more sandboxes",
-            )
-            .caused_by(error)
-            .hint("restart the server; what runs is not affected until then"),
-            SpawnError::Late | SpawnError::Failed(_) => Error::new(
-                Code::SetupFailed,
-                Stage::Admit,
-                "cannot start the sandbox's keeper",
-            )
-            .caused_by(error)
-            .hint("this host is short of something: try again, or lower `max_concurrent_execs`"),
-        })?;
+        let spawned = spawner.spawn().map_err(unspawned)?;
         Ok(Self::new(ground, spawned))
+    }
+
+    pub(crate) fn keeper(&self) -> &Handle {
+        &self.seat.handle
     }
 
     /// Makes the control groups and sends the keeper into them, ahead of everything else: entering
@@ -422,6 +411,26 @@ impl Sandbox for Prepared {
 
     fn dismiss(self: Box<Self>) -> Remains {
         Remains::of(self.seat)
+    }
+}
+
+/// Why there is no keeper.
+pub(crate) fn unspawned(error: SpawnError) -> Error {
+    match error {
+        SpawnError::Gone | SpawnError::Threads => Error::new(
+            Code::BackendUnavailable,
+            Stage::Admit,
+            "this server can start no more sandboxes",
+        )
+        .caused_by(error)
+        .hint("restart the server; what runs is not affected until then"),
+        SpawnError::Late | SpawnError::Failed(_) => Error::new(
+            Code::SetupFailed,
+            Stage::Admit,
+            "cannot start the sandbox's keeper",
+        )
+        .caused_by(error)
+        .hint("this host is short of something: try again, or lower `max_concurrent_execs`"),
     }
 }
 

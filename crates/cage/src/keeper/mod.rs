@@ -1,9 +1,12 @@
 //! The keeper: owns one sandbox from before its birth until nothing of it is left. It is small,
 //! single-threaded, in a session of its own, and ends by its socket: when the caller is killed, the
-//! keeper still takes the sandbox down and removes its cgroups.
+//! keeper still takes the sandbox down and removes its cgroups. It holds the deadline and the lease
+//! of what runs by its own clock: a caller that is stopped stops nothing but itself.
 
 mod door;
+mod guard;
 mod id_map;
+mod terms;
 
 use std::ffi::CString;
 use std::io::Write;
@@ -17,8 +20,11 @@ use rustix::process::{Pid, Signal, pidfd_send_signal};
 
 use self::door::{Door, Trouble};
 use self::id_map::{Holder, IdMaps};
+use self::terms::Terms;
 use crate::apply::attribute_bits;
 use crate::init::Furnished;
+use crate::lease::Lease;
+use crate::moment::Moment;
 use crate::plan::{After, Attachment, HOSTNAME, Ids, Namespace, Opener, Plan, Step, Told};
 use crate::seccomp::Compiled;
 use crate::sys::{self, Children, Cloned};
@@ -45,8 +51,8 @@ pub(crate) fn ends() -> Result<(Ends, Ends)> {
 }
 
 /// `ahead` are the namespaces that are made before the plan is known.
-pub(crate) fn run(Ends { control, init }: Ends, ahead: &[Namespace]) -> ! {
-    let code = match serve(&control, init, ahead) {
+pub(crate) fn run(Ends { control, init }: Ends, ahead: &[Namespace], lease: Option<&Lease>) -> ! {
+    let code = match serve(&control, init, ahead, lease) {
         Ok(()) => {
             // Whoever held a namespace for this process ends with it; nobody is to be found after it.
             while let Ok(Children::Ended { .. }) | Err(Errno::INTR) = sys::reap_any(0) {}
@@ -60,12 +66,19 @@ pub(crate) fn run(Ends { control, init }: Ends, ahead: &[Namespace]) -> ! {
     sys::exit(code)
 }
 
-fn serve(control: &OwnedFd, init_socket: OwnedFd, ahead: &[Namespace]) -> Result<(), Failure> {
+fn serve(
+    control: &OwnedFd,
+    init_socket: OwnedFd,
+    ahead: &[Namespace],
+    lease: Option<&Lease>,
+) -> Result<(), Failure> {
     sys::ignore_signals();
     // Pid 1's end is told with what it used, whatever was inherited.
     sys::keep_ended_children();
     rustix::process::setsid().at("keeper session")?;
-    descriptors::detach(&[control.as_fd(), init_socket.as_fd()]).at("keeper descriptors")?;
+    let sockets = [control.as_fd(), init_socket.as_fd()];
+    let kept: Vec<_> = sockets.into_iter().chain(lease.map(Lease::as_fd)).collect();
+    descriptors::detach(&kept).at("keeper descriptors")?;
     let mut spare = Some(Spare::prepare(ahead)?);
     sys::forget_start(c"glovebox-keeper");
     let mut cgroups = Vec::new();
@@ -83,12 +96,19 @@ fn serve(control: &OwnedFd, init_socket: OwnedFd, ahead: &[Namespace]) -> Result
                         .at(&format!("enter cgroup {}", group.to_string_lossy()))?;
                 }
             }
-            Some((ToKeeper::Attach(..) | ToKeeper::Detach(_), _)) => {
+            Some((ToKeeper::Attach(..) | ToKeeper::Detach(_) | ToKeeper::Until(_), _)) => {
                 return Err(Errno::SRCH).at("a sandbox that stands");
+            }
+            Some((ToKeeper::Guard(guard), _)) => {
+                // What was made for a sandbox is not needed.
+                drop(spare.take());
+                leave_cgroups(&cgroups);
+                return guard::run(control, &guard, Terms::new(lease));
             }
             Some((ToKeeper::Build(plan), handles)) => {
                 cgroups.extend(plan.cgroup.iter().cloned());
                 let spare = spare.take().ok_or(Errno::BUSY).at("a second plan")?;
+                let spare = (spare, lease);
                 let built = build(control, init_socket, &plan, &handles, spare, &cgroups);
                 let orphaned = built.as_ref().is_ok_and(|end| *end == End::CallerGone);
                 if orphaned {
@@ -171,7 +191,7 @@ fn build(
     init_socket: OwnedFd,
     plan: &Plan,
     handles: &[OwnedFd],
-    spare: Spare,
+    (spare, lease): (Spare, Option<&Lease>),
     cgroups: &[CString],
 ) -> Result<End, Failure> {
     let mut maps = IdMaps::new(plan.ids, spare.holder);
@@ -231,6 +251,7 @@ fn build(
         gate: opener,
         door: Door::of(pid),
         maps,
+        terms: Terms::new(lease),
     };
     let born = FromKeeper::Born {
         pid: pid.as_raw_nonzero().get(),
@@ -261,16 +282,25 @@ fn farewell(control: &OwnedFd) -> End {
             Ok(Some((ToKeeper::Release, _))) => return End::Released,
             Ok(Some((ToKeeper::Kill, _))) => {}
             // Too late: the end was told, and answers this as well.
-            Ok(Some((ToKeeper::Attach(..) | ToKeeper::Detach(_), _))) => {}
-            Ok(Some((ToKeeper::Join(_) | ToKeeper::Build(_), _)) | None) | Err(_) => {
+            Ok(Some((ToKeeper::Attach(..) | ToKeeper::Detach(_) | ToKeeper::Until(_), _))) => {}
+            Ok(Some((ToKeeper::Join(_) | ToKeeper::Build(_) | ToKeeper::Guard(_), _)) | None)
+            | Err(_) => {
                 return End::CallerGone;
             }
         }
     }
 }
 
+/// The highest of proc_pid_oom_score_adj(5). Everything inside inherits it.
+const FIRST_TO_GO: &str = "1000";
+
 /// Maps the ids and lets pid 1 begin.
 fn open_gate(plan: &Plan, pid: Pid, opener: &OwnedFd) -> Result<(), Failure> {
+    // When memory runs out on the host, what is in here goes first: it is the
+    // least trusted, and a server may be at the other end of the scale. One that cannot be set stays
+    // as it is.
+    let score = format!("/proc/{}/oom_score_adj", pid.as_raw_nonzero());
+    let _ = std::fs::write(score, FIRST_TO_GO);
     if plan.namespaces.contains(&Namespace::User) {
         map_ids(pid, plan.ids.inner, &plan.ids).at("map ids")?;
     }
@@ -313,14 +343,23 @@ struct Ward<'build> {
     /// Holds the mounts until the end of pid 1 was told: taking them apart costs the caller nothing.
     door: Option<Door>,
     maps: IdMaps,
+    terms: Terms<'build>,
 }
 
 impl Ward<'_> {
     fn watch(&mut self, cgroups: &[CString]) -> Result<End, Failure> {
         let mut end = End::Reported;
         let mut listening = true;
-        let mut patience = Some(&INSIDE);
+        let mut inside = true;
         loop {
+            if self.terms.newly_over().is_some() {
+                self.kill();
+            }
+            let terms = self.terms.patience();
+            let patience = match inside {
+                true => Some(terms.map_or(INSIDE, |it| it.min(INSIDE))),
+                false => terms,
+            };
             let child = PollFd::new(&self.pidfd, PollFlags::IN);
             let socket = PollFd::new(self.control, PollFlags::IN);
             let mut both = [child, socket];
@@ -329,14 +368,15 @@ impl Ward<'_> {
             } else {
                 &mut both[..1]
             };
-            match poll(watched, patience) {
+            match poll(watched, patience.as_ref()) {
                 Err(Errno::INTR) => continue,
                 // Pid 1 has inherited the groups. The keeper must not count there for long, nor be
                 // the one who is killed when the sandbox's memory is full; a short run does not
                 // wait for it.
                 Ok(0) => {
-                    patience = None;
-                    cgroups.iter().for_each(|group| drop(cgroup::leave(group)));
+                    if std::mem::take(&mut inside) {
+                        cgroups.iter().for_each(|group| drop(cgroup::leave(group)));
+                    }
                     continue;
                 }
                 other => other.at("watch")?,
@@ -359,7 +399,12 @@ impl Ward<'_> {
                     .at("watch")?
                     .map(|(_, _, usage)| Usage::from(&usage))
                     .unwrap_or_default();
-                let _ = wire::send(self.control, &FromKeeper::Ended { usage }, &[]);
+                let ended = FromKeeper::Ended {
+                    usage,
+                    over: self.terms.over(),
+                    at: Moment::now(),
+                };
+                let _ = wire::send(self.control, &ended, &[]);
                 return Ok(end);
             }
         }
@@ -369,14 +414,22 @@ impl Ward<'_> {
         let done = match wire::receive::<ToKeeper>(self.control) {
             Ok(Some((ToKeeper::Kill, _))) => return Ok(Heard::Kill),
             Ok(Some((ToKeeper::Release, _))) => return Ok(Heard::End(End::Released)),
+            Ok(Some((ToKeeper::Until(deadline), _))) => {
+                self.terms.until(deadline);
+                Ok(())
+            }
             Ok(Some((ToKeeper::Attach(trees, told), handles))) => {
                 self.attach(&trees, &handles).and_then(|()| self.tell(told))
             }
-            Ok(Some((ToKeeper::Detach(targets), _))) => self
-                .detach(&targets)
-                .map(|()| self.answer(&FromKeeper::Detached)),
+            Ok(Some((ToKeeper::Detach(targets), _))) => {
+                // What the deadline was for is over.
+                self.terms.until(Moment::NEVER);
+                self.detach(&targets)
+                    .map(|()| self.answer(&FromKeeper::Detached))
+            }
             // A closed socket, or one that speaks nonsense, is a caller that is gone.
-            Ok(Some((ToKeeper::Join(_) | ToKeeper::Build(_), _)) | None) | Err(_) => {
+            Ok(Some((ToKeeper::Join(_) | ToKeeper::Build(_) | ToKeeper::Guard(_), _)) | None)
+            | Err(_) => {
                 return Ok(Heard::End(End::CallerGone));
             }
         };

@@ -12,6 +12,8 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::handle::Handle;
 use crate::keeper::Ends;
+use crate::lease::Lease;
+use crate::moment::Moment;
 use crate::sys::{self, Forked};
 use crate::wire::{self, FromSpawner, ToSpawner};
 
@@ -37,6 +39,7 @@ pub struct Spawner {
     pid: Pid,
     process: OwnedFd,
     requests: OwnedFd,
+    lease: Lease,
 }
 
 impl Spawner {
@@ -48,14 +51,27 @@ impl Spawner {
         }
         let (requests, theirs) = wire::pair()?;
         rustix::io::ioctl_fionbio(&requests, true)?;
+        let (lease, read) = Lease::ends()?;
         match sys::fork()? {
-            Forked::Child => process::run(&theirs),
+            Forked::Child => process::run(&theirs, &read),
             Forked::Parent(pid) => Ok(Self {
                 pid,
                 process: pidfd_open(pid, PidfdFlags::empty())?,
                 requests,
+                lease,
             }),
         }
+    }
+
+    /// Until when everything that was started by this one's keepers may go on, without another word
+    /// from here. Said before the first of them is started, or it does not hold for those.
+    pub fn lease_until(&self, end: Moment) -> Result<(), SpawnError> {
+        Ok(self.lease.set(end)?)
+    }
+
+    /// Whether what was said last still holds.
+    pub fn is_leased(&self) -> bool {
+        !self.lease.end().is_over()
     }
 
     pub fn pid(&self) -> i32 {
@@ -143,6 +159,7 @@ mod tests {
             pid: Pid::from_raw(i32::MAX).unwrap(),
             process: pidfd_open(rustix::process::getpid(), PidfdFlags::empty()).unwrap(),
             requests,
+            lease: Lease::ends().unwrap().0,
         };
         (spawner, other)
     }

@@ -11,6 +11,7 @@ use rustix::process::{DumpableBehavior, Pid, set_child_subreaper, set_dumpable_b
 
 use crate::descriptors;
 use crate::keeper::{self, Ends};
+use crate::lease::Lease;
 use crate::plan::Namespace;
 use crate::sys::{self, Cloned, Result};
 use crate::wire::{self, FromSpawner, ToSpawner};
@@ -25,17 +26,17 @@ const SETBACK: Duration = Duration::from_secs(1);
 /// So long after the last request that found none, the extra ones are let go.
 const CALM: Duration = Duration::from_secs(60);
 
-pub(super) fn run(requests: &OwnedFd) -> ! {
-    sys::exit(i32::from(serve(requests).is_err()))
+pub(super) fn run(requests: &OwnedFd, lease: &Lease) -> ! {
+    sys::exit(i32::from(serve(requests, lease).is_err()))
 }
 
-fn serve(requests: &OwnedFd) -> Result<()> {
+fn serve(requests: &OwnedFd, lease: &Lease) -> Result<()> {
     sys::ignore_signals();
     sys::forget_ended_children();
     // What a keeper leaves behind comes here to vanish, not to a server that may be pid 1.
     set_child_subreaper(Some(rustix::process::getpid()))?;
     rustix::process::setsid()?;
-    descriptors::detach(&[requests.as_fd()])?;
+    descriptors::detach(&[requests.as_fd(), lease.as_fd()])?;
     let ahead = keeper::ahead();
     sys::forget_start(c"glovebox-spawner");
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
@@ -48,10 +49,12 @@ fn serve(requests: &OwnedFd) -> Result<()> {
             let Some((ToSpawner::Spawn, descriptors)) = wire::receive(requests)? else {
                 return Ok(());
             };
-            let spawned = stock.take(now).map_or_else(|| Idle::fork(&ahead), Ok);
+            let spawned = stock
+                .take(now)
+                .map_or_else(|| Idle::fork(&ahead, lease), Ok);
             answer(&descriptors, spawned);
         } else if stock.is_due(now) {
-            stock.refill(now, Idle::fork(&ahead));
+            stock.refill(now, Idle::fork(&ahead, lease));
         }
     }
 }
@@ -83,7 +86,7 @@ struct Idle {
 }
 
 impl Idle {
-    fn fork(ahead: &[Namespace]) -> Result<Self> {
+    fn fork(ahead: &[Namespace], lease: &Lease) -> Result<Self> {
         let (ends, theirs) = keeper::ends()?;
         match sys::clone_into(0, None)? {
             Cloned::Child => {
@@ -91,7 +94,7 @@ impl Idle {
                 if set_dumpable_behavior(DumpableBehavior::Dumpable).is_err() {
                     sys::exit(1);
                 }
-                keeper::run(theirs, ahead)
+                keeper::run(theirs, ahead, Some(lease))
             }
             Cloned::Parent(pid, process) => Ok(Self { pid, process, ends }),
         }

@@ -13,6 +13,7 @@ mod processes;
 mod sandbox;
 mod secrets;
 mod server;
+mod terms;
 
 use std::process::ExitCode;
 
@@ -34,5 +35,8 @@ fn main() -> ExitCode {
         deaths::no_zombie_stays,
         secrets::a_keeper_has_its_own_descriptors_and_no_other,
         secrets::arguments_and_environment_are_forgotten,
+        terms::a_deadline_is_kept_without_another_word,
+        terms::a_lease_that_is_not_renewed_ends_every_sandbox,
+        terms::what_is_guarded_is_ended_in_time_and_cleared_when_its_caller_is_gone,
     ])
 }

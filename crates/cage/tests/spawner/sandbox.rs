@@ -36,6 +36,15 @@ fn plan() -> Plan {
 
 /// Starts a line of shell and waits until it runs.
 pub(crate) fn start(handle: &Handle, line: &str) {
+    start_unheard(handle, line);
+    match handle.next_init().unwrap() {
+        Some(Event::Ready) => {}
+        other => panic!("instead of ready: {other:?}, {:?}", handle.next_control()),
+    }
+}
+
+/// The same for one that may not come so far.
+pub(crate) fn start_unheard(handle: &Handle, line: &str) {
     handle.build(plan(), &[]).unwrap();
     let null = rustix::fs::open(c"/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
     let null = null.unwrap();
@@ -46,10 +55,6 @@ pub(crate) fn start(handle: &Handle, line: &str) {
         path: vec![c"/usr/bin".into(), c"/bin".into()],
     };
     handle.execute(order, [null.as_fd(); 3], &[]).unwrap();
-    match handle.next_init().unwrap() {
-        Some(Event::Ready) => {}
-        other => panic!("instead of ready: {other:?}, {:?}", handle.next_control()),
-    }
 }
 
 /// Waits for its end: the raw wait status, and what was used.
@@ -61,7 +66,7 @@ pub(crate) fn finish(handle: &Handle) -> (i32, Usage) {
     loop {
         match handle.next_control().unwrap() {
             Event::Born { .. } => {}
-            Event::Ended { usage } => return (status, usage),
+            Event::Ended { usage, .. } => return (status, usage),
             other => panic!("instead of the end: {other:?}"),
         }
     }

@@ -23,6 +23,8 @@ pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<Exit> {
     let place = context.place()?;
     let config = context.config_of_server()?;
     let state = place.state_dir()?;
+    // Those that end sandboxes in time are to stay as long as the server.
+    stay_last();
     // Before anything that might start a thread.
     let spawner = Spawner::fork().map_err(|error| {
         Error::new(
@@ -64,7 +66,8 @@ pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<Exit> {
         // Last: whoever waits for this line may begin.
         let _ = writeln!(std::io::stderr(), "listening on {}", listening.url());
     };
-    let summary = glovebox_serve::run(options, dispatcher, Stop::default(), told);
+    let reread = || context.config_of_server();
+    let summary = glovebox_serve::run(options, dispatcher, Stop::default(), Some(&reread), told);
     #[cfg(feature = "otel")]
     super::traces::finish();
     let summary = summary?;
@@ -154,6 +157,17 @@ fn is_for_tests(name: &str) -> bool {
 #[cfg(not(debug_assertions))]
 fn is_for_tests(_: &str) -> bool {
     false
+}
+
+/// When memory runs out on the host, whatever runs in a sandbox goes first and the server last. Only
+/// root may say so for itself; what was said for it by others, and is lower, stays.
+fn stay_last() {
+    const SCORE: i32 = -900;
+    let file = "/proc/self/oom_score_adj";
+    let now = std::fs::read_to_string(file).unwrap_or_default();
+    if now.trim().parse::<i32>().is_ok_and(|now| now > SCORE) {
+        let _ = std::fs::write(file, SCORE.to_string());
+    }
 }
 
 /// Every connection and every exec needs some. Who may not have more goes on with fewer.

@@ -1,5 +1,6 @@
 //! An exec that this server has taken on and that has not ended.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use glovebox_backend::{Cancel, Canceler, Sink, Stream};
@@ -41,6 +42,8 @@ pub(crate) struct Live {
     pub(crate) account: Account,
     canceler: Canceler,
     stop: OnceLock<Stop>,
+    /// It has a sandbox, or is about to.
+    has_begun: AtomicBool,
     progress: watch::Sender<Progress>,
     /// Its final record, once that is durable.
     closed: OnceLock<Exec>,
@@ -92,6 +95,7 @@ impl Live {
             account,
             canceler,
             stop: OnceLock::new(),
+            has_begun: AtomicBool::new(false),
             progress: watch::Sender::new(Progress::default()),
             closed: OnceLock::new(),
         };
@@ -105,6 +109,14 @@ impl Live {
     /// Once asks politely; a second time ends at once.
     pub(crate) fn cancel(&self) {
         self.canceler.cancel();
+    }
+
+    pub(crate) fn begin(&self) {
+        self.has_begun.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Relaxed)
     }
 
     pub(crate) fn stop(&self, why: Stop) {

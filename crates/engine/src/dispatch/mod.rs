@@ -67,11 +67,20 @@ pub(crate) use seal::{Kept, Seal};
 /// Hands out keepers; made before the first thread of the process.
 pub use glovebox_cage::Spawner;
 
-/// How long another server waits for a sign of life before it takes over.
-pub const LEASE: Duration = Duration::from_secs(15);
+use glovebox_cage::Moment;
+
+/// How long another server waits for a sign of life before it takes over. A database may be away, or
+/// locked, for most of it, and nothing ends.
+pub const LEASE: Duration = Duration::from_secs(45);
 
 fn lease() -> Duration {
     Wait::Lease.within(LEASE)
+}
+
+/// Until when what runs may go on, if the lease was asked for then: what is held back is for clocks
+/// that disagree, and for ending everything.
+fn leased_until(asked: Moment) -> Moment {
+    asked.after(lease() - lease() / 6)
 }
 
 /// How a server's engine is set up.
@@ -109,7 +118,7 @@ type EndHook = Box<dyn Fn(&Exec, Duration) + Send + Sync>;
 
 pub struct Dispatcher {
     engine: Engine,
-    spawner: Spawner,
+    spawner: Arc<Spawner>,
     seal: Seal,
     toolchains: ToolchainSettings,
     /// For what works in the directory that is lent.
@@ -129,6 +138,8 @@ pub struct Dispatcher {
     draining: AtomicBool,
     /// Set when this server may not speak for its execs any more.
     fenced: AtomicBool,
+    /// Set while its lease could not be renewed in time.
+    cut_off: AtomicBool,
     /// Somebody is at it.
     housekeeping: AtomicBool,
     /// What an exec took lately, in milliseconds: how soon a place may be free.
@@ -180,7 +191,16 @@ impl Dispatcher {
         })?
         .serving(loan.as_ref().map(|it| it.directory.as_path()), only_own)?;
         let store = engine.store()?;
+        let asked = Moment::now();
         store.enlist(engine.owner().id(), lease())?;
+        if store.is_shared() {
+            hold(&spawner, asked)?;
+        }
+        let spawner = Arc::new(spawner);
+        engine
+            .backends()
+            .keepers()
+            .from_spawner(Arc::clone(&spawner));
         // Also shows, before anybody is let in, that the ledger can be written.
         let mut about = serde_json::json!({ "version": env!("CARGO_PKG_VERSION") });
         if let Some(lent) = engine.lent() {
@@ -205,6 +225,7 @@ impl Dispatcher {
             gone: Condvar::new(),
             draining: AtomicBool::new(false),
             fenced: AtomicBool::new(false),
+            cut_off: AtomicBool::new(false),
             housekeeping: AtomicBool::new(false),
             pace: AtomicU64::new(1000),
             on_end: Mutex::new(None),
@@ -237,6 +258,21 @@ impl Dispatcher {
 
     pub fn store(&self) -> Result<&Store> {
         self.engine.store()
+    }
+
+    /// Puts another configuration in force and writes that down. What runs goes on under the one it
+    /// began with; the pool, webhooks and what the network is opened with are those of the start.
+    pub fn reconfigure(&self, config: Config) -> Result<()> {
+        // What no call could be made under is refused, and so is what cannot be written down.
+        config.system(self.engine.surface(), self.engine.host())?;
+        let about = serde_json::json!({
+            "policy": config.digest(),
+            "before": self.engine.config().digest(),
+        });
+        let store = self.store()?;
+        store.note(&SpaceId::local(), "configuration_reloaded", None, about)?;
+        self.engine.reconfigure(config);
+        Ok(())
     }
 
     pub fn secrets(&self) -> Result<Secrets<'_>> {
@@ -440,10 +476,23 @@ impl Dispatcher {
         self.draining.load(Ordering::Relaxed) || self.fenced.load(Ordering::Relaxed)
     }
 
+    /// Nothing is started until the lease is renewed.
+    fn is_cut_off(&self) -> bool {
+        self.cut_off.load(Ordering::Relaxed)
+    }
+
     fn live_one(&self, space: &SpaceId, id: &ExecId) -> Option<Arc<Live>> {
         let live = locked(&self.live);
         live.get(id).filter(|it| it.space == *space).cloned()
     }
+}
+
+/// Tells every keeper until when this server holds its lease.
+fn hold(spawner: &Spawner, asked: Moment) -> Result<()> {
+    spawner.lease_until(leased_until(asked)).map_err(|error| {
+        let message = "the keepers of sandboxes cannot be told of the lease";
+        Error::new(Code::Internal, Stage::Open, message).caused_by(error)
+    })
 }
 
 /// What another server has allowed itself may be more than this one was started for.

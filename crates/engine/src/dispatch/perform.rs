@@ -55,7 +55,7 @@ impl Dispatcher {
     pub(super) fn call_next(self: &Arc<Self>) {
         loop {
             // Not in the condition, which would hold the lock over the body.
-            let next = match self.is_closed() {
+            let next = match self.is_closed() || self.is_cut_off() {
                 true => None,
                 false => locked(&self.hall).next(),
             };
@@ -109,6 +109,7 @@ impl Dispatcher {
             tracing::info_span!("exec", exec_id = %live.exec, space = %live.space).entered();
         // Leaves the hall however this ends, a panic included.
         let _place = Place(self, &live);
+        live.begin();
         let prepared =
             stage::span("admit").in_scope(|| self.build(&plan, project, stdin.as_deref(), &cancel));
         stage::reached("build");

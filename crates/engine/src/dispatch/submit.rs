@@ -60,6 +60,9 @@ impl Dispatcher {
         if self.is_closed() {
             return Err(closed());
         }
+        if self.is_cut_off() {
+            return Err(cut_off());
+        }
         if let Some(key) = &submission.key {
             let space = &submission.call.ids.space_id;
             if let Some(id) = self.store()?.replay(space, key)? {
@@ -325,6 +328,18 @@ impl Candidate {
         );
         self.live.tell(self.journal.written());
     }
+}
+
+fn cut_off() -> Error {
+    let mut error = Error::new(
+        Code::StoreUnavailable,
+        Stage::Admit,
+        "the server could not renew its lease on the database, and starts nothing until it can",
+    )
+    .hint("see that the database's server runs and can be reached, and try again");
+    error.retry.allowed = true;
+    error.retry.after_ms = Some(5000);
+    error
 }
 
 fn closed() -> Error {

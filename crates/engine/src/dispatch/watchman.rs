@@ -5,18 +5,19 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use glovebox_cage::Moment;
 use glovebox_model::{Code, Error, Exec, ExecId, Result, SpaceId, Stage, Status};
 use glovebox_store::{Adopted, NOBODY};
 use jiff::Timestamp;
 
 use super::events::EVENTS_KEPT;
-use super::live::Stop;
+use super::live::{Live, Stop};
 use super::perform::Start;
 use super::seal::Kept;
 use super::submit::Candidate;
-use super::{Dispatcher, lease, locked};
+use super::{Dispatcher, hold, lease, locked};
 use crate::approvals::{nobody, outdated};
 use crate::engine::{Planned, Wanted};
 use crate::path::Draft;
@@ -42,8 +43,6 @@ pub const KEYS_KEPT: Duration = Duration::from_secs(24 * 3600);
 pub(super) struct Watchman {
     gone: Mutex<bool>,
     bell: Condvar,
-    /// When the lease was last asked for with success.
-    renewed: Mutex<Option<Instant>>,
 }
 
 impl Watchman {
@@ -80,7 +79,6 @@ pub(super) fn set_out(dispatcher: &Arc<Dispatcher>) -> Result<()> {
     if dispatcher.store()?.is_shared() {
         // Each alone: a database that is slow to answer one question must not cost the lease, nor a
         // renewal that hangs the notice that it is over.
-        *locked(&dispatcher.watchman.renewed) = Some(Instant::now());
         start("lease", renewals)?;
         start("lease-end", look_at_the_clock)?;
     }
@@ -132,21 +130,27 @@ fn rounds(weak: &Weak<Dispatcher>) {
     }
 }
 
-/// Whoever cannot renew its lease must not go on: another server will soon take its execs for lost,
-/// and rightly.
+/// Each renewal is told to the keepers, which end what they keep without one: another server may
+/// soon take these execs for lost, and rightly.
 fn renewals(weak: &Weak<Dispatcher>) {
     while let Some(dispatcher) = weak.upgrade() {
         // From before the question: what the answer means began then.
-        let asked = Instant::now();
+        let asked = Moment::now();
         let kept = dispatcher
             .store()
             .and_then(|store| store.renew(dispatcher.owner(), lease()));
-        match kept {
-            Ok(true) => *locked(&dispatcher.watchman.renewed) = Some(asked),
-            Ok(false) => dispatcher.fence("another server has taken over"),
-            Err(error) => tracing::warn!(%error, "the lease could not be renewed"),
+        let held = match kept {
+            Ok(true) => hold(&dispatcher.spawner, asked),
+            Ok(false) => {
+                dispatcher.fence();
+                Ok(())
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = held {
+            tracing::warn!(%error, "the lease could not be renewed");
         }
-        dispatcher.watchman.rest(lease() / 5);
+        dispatcher.watchman.rest(lease() / 15);
         if dispatcher.watchman.is_gone() || dispatcher.is_fenced() {
             return;
         }
@@ -156,10 +160,7 @@ fn renewals(weak: &Weak<Dispatcher>) {
 /// By the clock alone: it asks nobody, so nothing can hold it up.
 fn look_at_the_clock(weak: &Weak<Dispatcher>) {
     while let Some(dispatcher) = weak.upgrade() {
-        let renewed = *locked(&dispatcher.watchman.renewed);
-        if renewed.is_some_and(|at| at.elapsed() > lease() / 3 * 2) {
-            dispatcher.fence("the lease could not be renewed in time");
-        }
+        dispatcher.look_at_the_lease();
         dispatcher.watchman.rest(ROUND / 4);
         if dispatcher.watchman.is_gone() || dispatcher.is_fenced() {
             return;
@@ -223,18 +224,41 @@ impl Dispatcher {
         Ok(())
     }
 
-    fn fence(&self, why: &str) {
+    fn fence(&self) {
         if self.fenced.swap(true, Ordering::SeqCst) {
             return;
         }
-        tracing::error!(why, "lost the lease; stopping everything");
-        for live in locked(&self.live).values() {
+        tracing::error!("another server has taken over; stopping everything");
+        // Nothing that a keeper keeps outlives this, whatever was renewed before.
+        if let Err(error) = self.spawner.lease_until(Moment::now()) {
+            tracing::error!(%error, "the keepers of sandboxes cannot be told");
+        }
+        self.stop_all(|_| true);
+    }
+
+    /// One that could not be renewed in time may still be this server's: what only waits goes on
+    /// waiting, and new work is taken once it is renewed.
+    fn look_at_the_lease(&self) {
+        let cut_off = !self.spawner.is_leased();
+        if self.cut_off.swap(cut_off, Ordering::SeqCst) == cut_off {
+            return;
+        }
+        if cut_off {
+            tracing::error!("the lease could not be renewed in time; stopping what runs");
+            self.stop_all(Live::has_begun);
+        } else {
+            tracing::info!("the lease is renewed");
+        }
+    }
+
+    fn stop_all(&self, which: impl Fn(&Live) -> bool) {
+        for live in locked(&self.live).values().filter(|it| which(it)) {
             live.stop(Stop::LeaseLost);
             live.cancel();
         }
     }
 
-    /// This server was cut off from its database and does nothing any more.
+    /// Another server has taken over what this one ran, and it does nothing any more.
     pub fn is_fenced(&self) -> bool {
         self.fenced.load(Ordering::Relaxed)
     }

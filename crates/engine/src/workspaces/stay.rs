@@ -547,6 +547,7 @@ fn decide(
         (Writes::Direct, _) | (Writes::IfOk, Status::Succeeded) => {
             let _alone = workspace.occupy_within(PATIENCE)?;
             Search::new(denied, WORK).refuse(workspace.work()?, &changes)?;
+            engine.ensure_leased()?;
             workspace.carry_over(&exec, &layer.held, &changes)?;
             if let Some(preview) = &record.preview {
                 // What it showed has been done: nothing of it waits any more.

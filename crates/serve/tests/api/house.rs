@@ -69,7 +69,7 @@ impl House {
         let asked = stop.clone();
         let server = std::thread::spawn(move || {
             let ready = |listening: &Listening| told.send(listening.address).unwrap();
-            run(options, served, asked, ready).unwrap()
+            run(options, served, asked, None, ready).unwrap()
         });
         let address = ready.recv_timeout(Duration::from_secs(60)).unwrap();
         Self {

@@ -32,7 +32,13 @@ pub(crate) fn a_unix_socket_is_for_its_owner() {
     let mut options = Options::new(directory.path());
     options.listen = "127.0.0.1:0".to_owned();
     options.socket = Some(path.clone());
-    let second = run(options, house.dispatcher.clone(), Stop::default(), |_| {});
+    let second = run(
+        options,
+        house.dispatcher.clone(),
+        Stop::default(),
+        None,
+        |_| {},
+    );
     assert!(
         second
             .unwrap_err()
@@ -96,7 +102,13 @@ pub(crate) fn files_of_tls_are_named_when_they_are_no_good() {
         let mut options = Options::new(directory.path());
         options.listen = "127.0.0.1:0".to_owned();
         options.tls = Some(TlsFiles { certificates, key });
-        let refused = run(options, house.dispatcher.clone(), Stop::default(), |_| {});
+        let refused = run(
+            options,
+            house.dispatcher.clone(),
+            Stop::default(),
+            None,
+            |_| {},
+        );
         assert!(refused.unwrap_err().message.contains(named));
     }
 }

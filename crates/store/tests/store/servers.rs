@@ -284,25 +284,45 @@ fn who_has_no_lease_writes_nothing() {
 
     it.dies("gone");
     assert_eq!(it.store.expired_owners().unwrap(), ["gone"]);
-    assert!(!it.store.renew("gone", HOUR).unwrap(), "too late");
-    let running = started(record.clone());
-    let error = it.store.start("gone", &opened, &running).unwrap_err();
-    assert_eq!(error.code, Code::Lost);
-    let end = ended(record.clone(), Status::Canceled);
-    let unclosed = it.store.close(opened, end).unwrap_err();
-    assert_eq!(unclosed.error.code, Code::Lost);
-    assert!(unclosed.error.message.contains("lease ran out"));
-
-    let lost = it.open_again().recover("gone").unwrap();
-    assert_eq!(lost[0].exec_id, record.exec_id);
+    assert!(
+        it.store.renew("gone", HOUR).unwrap(),
+        "late, and still its own"
+    );
     assert!(it.store.expired_owners().unwrap().is_empty());
-    assert!(!it.store.renew("gone", HOUR).unwrap(), "its row is gone");
-    let unclosed = it
+    let other = running();
+    let ran = it.store.plan("gone", &other).unwrap();
+
+    it.dies("gone");
+    let lost = it.open_again().recover("gone").unwrap();
+    assert_eq!(lost.len(), 1);
+    assert_eq!(lost[0].exec_id, other.exec_id);
+    assert!(it.store.expired_owners().unwrap().is_empty());
+    assert!(!it.store.renew("gone", HOUR).unwrap(), "it was taken over");
+    let waits = (SpaceId::local(), record.exec_id.clone());
+    assert_eq!(it.store.open_execs(NOBODY).unwrap(), [waits]);
+    let error = it
         .store
-        .close(unclosed.opened, *unclosed.record)
+        .start("gone", &opened, &started(record.clone()))
         .unwrap_err();
-    assert_eq!(unclosed.error.code, Code::Conflict, "it ended as lost");
+    assert_eq!(error.code, Code::Lost);
+    let error = it.store.plan("gone", &running()).unwrap_err();
+    assert!(error.message.contains("lease ran out"), "{error}");
+    for (opened, record) in [(opened, record), (ran, other)] {
+        let end = ended(record, Status::Canceled);
+        let unclosed = it.store.close(opened, end).unwrap_err();
+        assert_eq!(unclosed.error.code, Code::Conflict, "it is not its own");
+    }
     it.assert_sound();
+}
+
+/// Whatever is taken first, the lease goes with it.
+#[test]
+fn who_lost_one_thing_can_renew_nothing() {
+    let Some(it) = postgres_fixture() else { return };
+    let _waits = enqueue(&it.store, "gone", &queued());
+    it.dies("gone");
+    assert_eq!(it.store.adopt_queued("gone", "alive").unwrap().len(), 1);
+    assert!(!it.store.renew("gone", HOUR).unwrap());
 }
 
 #[test]

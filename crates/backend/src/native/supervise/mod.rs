@@ -2,16 +2,19 @@
 
 mod ending;
 mod leaving;
+mod terms;
 mod wiring;
 
 use std::time::{Duration, Instant};
 
-use glovebox_cage::{Event, Scratch};
+use glovebox_cage::{Event, Moment, Scratch};
 use glovebox_model::{Code, Error, LimitKind, Profile, Result, Stage};
 use glovebox_workspace::Dir;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use self::terms::allow;
+pub(crate) use self::terms::lease_over;
 use self::wiring::{Feed, Listener, Wiring};
 use super::baseline::Baseline;
 use super::notices::Notices;
@@ -29,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How soon a reader that had no room is asked again.
 const ROOM: Duration = Duration::from_millis(2);
 /// From TERM to KILL when the time is up or a limit is passed.
-const GRACE: Duration = Duration::from_secs(1);
+const GRACE: Duration = Duration::from_millis(750);
 /// From killing all processes of a kept sandbox to giving it up.
 const SWEEP_GRACE: Duration = Duration::from_secs(10);
 /// From TERM to KILL when somebody canceled: a program may want to tidy up.
@@ -169,6 +172,8 @@ struct Run<'run> {
     started: Option<Instant>,
     ended: Option<Instant>,
     deadline: Instant,
+    /// When the keeper was last told how long it may go on.
+    told: Instant,
     inlet: Inlet,
     outlets: [Outlet; 2],
     watch: Watch<'run>,
@@ -201,6 +206,8 @@ impl<'run> Run<'run> {
         };
         let tenure = bound.as_ref().map(|it| it.tenure);
         let baseline = bound.as_ref().map(|it| it.baseline).unwrap_or_default();
+        // Before the order: from there on a program may run, whatever becomes of this process.
+        allow(seat, profile)?;
         let mut watch = Watch::new(profile, watched, now, baseline);
         init.into_iter().for_each(|init| watch.born(init));
         let Wiring {
@@ -220,6 +227,7 @@ impl<'run> Run<'run> {
             started,
             ended: None,
             deadline,
+            told: now,
             inlet,
             outlets,
             watch,
@@ -262,9 +270,12 @@ impl<'run> Run<'run> {
         }
         if self.end.is_none() && self.has_left() {
             self.report.status = Some(0);
-            self.finish(End::Emptied);
+            self.finish(End::Emptied, Moment::now());
         }
-        self.clock();
+        // What has ended did so in time, however late we hear of it.
+        if self.end.is_none() {
+            self.clock();
+        }
         Ok(())
     }
 
@@ -333,11 +344,13 @@ impl<'run> Run<'run> {
             Some(_) => Instant::now() + GRACE,
         };
         let end = end.min(self.watch.next());
+        let end = end.min(self.next_word().unwrap_or(end));
         self.notices.next_look().map_or(end, |look| look.min(end))
     }
 
     fn clock(&mut self) {
         let now = Instant::now();
+        self.tell_keeper(now);
         match self.stopping {
             None if now >= self.deadline && self.started.is_none() => {
                 self.report.refusal = Some(broken(&"it was not ready after 30 s"));
@@ -378,6 +391,8 @@ impl<'run> Run<'run> {
         };
         if self.tenure == Some(Tenure::Kept) && stopping.force == Force::Asked {
             let _ = self.seat.handle.sweep();
+            // No process inside survives that, so the sandbox itself may stay a little longer.
+            let _ = self.seat.handle.until(Moment::now().after(SWEEP_GRACE));
             stopping.force = Force::Swept;
             stopping.harder_at = Instant::now() + SWEEP_GRACE;
         } else {
@@ -403,17 +418,19 @@ impl<'run> Run<'run> {
                 let now = Instant::now();
                 self.started = Some(now);
                 self.deadline = now + self.profile.limits.wall_ms.duration();
+                self.tell_keeper_of_start(now);
             }
             Some(Event::Exited {
                 status,
                 scratch,
                 usage,
+                at,
             }) => {
                 self.report.status = Some(status);
                 self.report.scratch = scratch;
                 if self.tenure.is_some() {
                     self.usage = usage;
-                    self.finish(End::Emptied);
+                    self.finish(End::Emptied, at);
                 }
             }
             Some(Event::CwdFailed { errno }) => self.report.refusal = Some(no_cwd(errno)),
@@ -423,6 +440,7 @@ impl<'run> Run<'run> {
                 event @ (Event::Born { .. }
                 | Event::Attached
                 | Event::Detached
+                | Event::Guards
                 | Event::Ended { .. }
                 | Event::Vanished),
             ) => return Err(broken(&format!("unexpected {event:?}"))),
@@ -436,18 +454,20 @@ impl<'run> Run<'run> {
         match event {
             Event::Born { pid } => self.watch.born(pid),
             Event::Attached => self.tell_interpreter()?,
-            Event::Ended { usage } => {
+            Event::Ended { usage, over, at } => {
                 self.usage = usage;
                 // What pid 1 said last may still lie in its socket.
                 while self.init_listening {
                     self.hear_init()?;
                 }
-                self.finish(End::Gone);
+                self.ended_by_keeper(over);
+                self.finish(End::Gone, at);
             }
             Event::Vanished => return Err(broken(&"it was killed")),
             Event::Failed(failure) => return Err(setup_failed(&failure)),
             Event::Ready
             | Event::Detached
+            | Event::Guards
             | Event::CwdFailed { .. }
             | Event::ExecFailed { .. }
             | Event::Exited { .. } => return Err(broken(&format!("unexpected {event:?}"))),
@@ -455,8 +475,11 @@ impl<'run> Run<'run> {
         Ok(())
     }
 
-    fn finish(&mut self, end: End) {
-        self.ended = Some(Instant::now());
+    /// `at` is when it ended; we may hear of it much later.
+    fn finish(&mut self, end: End, at: Moment) {
+        let now = Instant::now();
+        let ended = now.checked_sub(at.elapsed()).unwrap_or(now);
+        self.ended.get_or_insert(ended);
         self.end = Some(end);
     }
 
