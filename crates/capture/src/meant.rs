@@ -25,9 +25,12 @@ pub(crate) enum How {
 }
 
 impl How {
-    fn is_there(self, text: &[u8], is_whole: bool) -> bool {
+    fn is_there(self, needles: &Needles, text: &[u8], is_whole: bool) -> bool {
         match self {
-            Self::Spelled => spelled::first(text, 0, is_whole).is_some(),
+            Self::Spelled => {
+                spelled::first(text, 0, is_whole).is_some()
+                    || beginning(needles, text, 0, is_whole) < text.len()
+            }
             Self::Dumped => dumped::first(text, 0).is_some(),
         }
     }
@@ -64,7 +67,16 @@ fn read_spelled(needles: &Needles, text: &[u8], is_whole: bool) -> (Vec<Place>, 
         }
         from = end;
     }
-    (places, text.len())
+    (places, beginning(needles, text, from, is_whole))
+}
+
+/// Where a secret may begin that goes on in what comes next, and be written otherwise from there on.
+fn beginning(needles: &Needles, text: &[u8], from: usize, is_whole: bool) -> usize {
+    let from = from.max(text.len().saturating_sub(2 * needles.longest() + 80));
+    match is_whole {
+        true => text.len(),
+        false => from + State::default().read(needles, &text[from..], false, |_| {}),
+    }
 }
 
 /// Where a stretch without units begins that is longer than any secret.
@@ -92,9 +104,11 @@ fn island_read(
     let mut undecided = island.len();
     let mut decoded = Decoded::literal(island);
     for _ in 0..LAYERS {
+        let before = decoded.read;
         decoded = decoded.again(is_whole);
         undecided = undecided.min(decoded.read);
-        if decoded.differs {
+        // What stands before something undecided may be the beginning of a secret that goes on in it.
+        if decoded.differs || decoded.read < before {
             undecided = undecided.min(search(needles, &decoded, is_whole, &mut found));
         } else {
             break;
@@ -199,8 +213,8 @@ impl Meant {
     }
 
     /// Whether what comes now means what is written, and nothing is held before it.
-    pub(crate) fn is_as_written(&self, bytes: &[u8], is_whole: bool) -> bool {
-        self.held.is_empty() && !self.how.is_there(bytes, is_whole)
+    pub(crate) fn is_as_written(&self, needles: &Needles, bytes: &[u8], is_whole: bool) -> bool {
+        self.held.is_empty() && !self.how.is_there(needles, bytes, is_whole)
     }
 
     /// Tells what is decided: bytes as they are, or the label of a secret.

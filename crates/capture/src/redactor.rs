@@ -47,7 +47,10 @@ impl Redactor {
         if self.secrets.is_empty() {
             return out.extend_from_slice(chunk);
         }
-        if self.dumped.is_as_written(chunk, false) {
+        if self
+            .dumped
+            .is_as_written(self.secrets.needles(), chunk, false)
+        {
             self.pass(chunk, out);
         } else {
             let lines = self.undumped(chunk, false);
@@ -113,7 +116,10 @@ impl Redactor {
 
     /// What stands in `out` from `before` on.
     fn read_spelled(&mut self, before: usize, is_whole: bool, out: &mut Vec<u8>) {
-        if self.spelled.is_as_written(&out[before..], is_whole) {
+        if self
+            .spelled
+            .is_as_written(self.secrets.needles(), &out[before..], is_whole)
+        {
             return;
         }
         let written = Zeroizing::new(out.split_off(before));

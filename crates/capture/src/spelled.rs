@@ -32,8 +32,6 @@ pub(crate) struct Decoded {
     pub(crate) read: usize,
     /// Whether it differs from what is written.
     pub(crate) differs: bool,
-    /// Where a byte began that a backspace took away.
-    erased: Option<usize>,
 }
 
 impl Decoded {
@@ -108,8 +106,7 @@ impl Decoded {
         decoded
     }
 
-    fn push(&mut self, bytes: &[u8], mut span: Range<usize>) {
-        span.start = self.erased.take().unwrap_or(span.start);
+    fn push(&mut self, bytes: &[u8], span: Range<usize>) {
         self.bytes.extend_from_slice(bytes);
         self.spans.extend(bytes.iter().map(|_| span.clone()));
     }
@@ -117,8 +114,7 @@ impl Decoded {
     fn erase(&mut self) {
         self.differs = true;
         self.bytes.pop();
-        let erased = self.spans.pop().map(|it| it.start);
-        self.erased = erased.or(self.erased);
+        self.spans.pop();
     }
 
     fn span(&self, at: usize, length: usize) -> Range<usize> {

@@ -185,11 +185,11 @@ pub(crate) fn long_arguments_are_cut() {
     let told = python(
         r#"
 import subprocess
-subprocess.run(["true"] + ["x"] * 62)
-subprocess.run(["true"] + ["x"] * 63)
-subprocess.run(["true"] + ["x"] * 64)
-subprocess.run(["true", "x" * 8188])
-subprocess.run(["true", "x" * 8189])
+subprocess.run(["true"] + ["x"] * 1022)
+subprocess.run(["true"] + ["x"] * 1023)
+subprocess.run(["true"] + ["x"] * 1024)
+subprocess.run(["true", "x" * 65532])
+subprocess.run(["true", "x" * 65533])
 subprocess.run(["true", "x" * 100000, "y"])
 "#,
     );
@@ -205,12 +205,12 @@ subprocess.run(["true", "x" * 100000, "y"])
         other => panic!("{other:?}"),
     });
     for expected in [
-        (63, 66, false),
-        (64, 67, false),
-        (64, 67, true),
-        (2, 8192, false),
-        (2, 8192, true),
-        (2, 8192, true),
+        (1023, 1026, false),
+        (1024, 1027, false),
+        (1024, 1027, true),
+        (2, 65536, false),
+        (2, 65536, true),
+        (2, 65536, true),
     ] {
         assert_eq!(seen.next(), Some(expected));
     }
