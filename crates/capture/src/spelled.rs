@@ -10,6 +10,8 @@ use zeroize::Zeroizing;
 pub(crate) const LAYERS: usize = 3;
 /// Zeros before a number, and its digits.
 const DIGITS_MOST: usize = 10;
+/// Letters of a name, and one more.
+const NAME_MOST: usize = 17;
 const BACKSPACE: u8 = 8;
 
 /// What stands at a place.
@@ -379,10 +381,8 @@ fn entity(rest: &[u8]) -> Unit {
 }
 
 fn named(rest: &[u8]) -> Unit {
-    let length = rest
-        .iter()
-        .take_while(|it| it.is_ascii_alphabetic())
-        .count();
+    let letters = rest.iter().take(NAME_MOST);
+    let length = letters.take_while(|it| it.is_ascii_alphabetic()).count();
     let name = rest[..length].to_ascii_lowercase();
     match rest.get(length) {
         None if NAMES.iter().any(|(it, _)| it.starts_with(&name)) => Unit::Open,

@@ -53,7 +53,7 @@ pub(crate) fn base32(bytes: &[u8], padding: &str) -> String {
         char::from(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"[value])
     };
     let mut text: String = bits.chunks(5).map(letter).collect();
-    while !padding.is_empty() && text.len() % 8 != 0 {
+    while !padding.is_empty() && !text.len().is_multiple_of(8) {
         text.push_str(padding);
     }
     text
@@ -164,9 +164,8 @@ pub(crate) fn forms(value: &str) -> Vec<(String, Vec<u8>)> {
     add("encoded entities", each(&|it| format!("&amp;#{it};")));
     add("\\u{…}", each(&|it| format!("\\u{{{it:x}}}")));
     add("\\U", each(&|it| format!("\\U{it:08x}")));
-    let bytes = |write: &dyn Fn(u8) -> String| -> Vec<String> {
-        value.bytes().map(|it| write(it)).collect()
-    };
+    let bytes =
+        |write: &dyn Fn(u8) -> String| -> Vec<String> { value.bytes().map(write).collect() };
     add("octal", bytes(&|it| format!("\\{it:03o}")).concat());
     add("echo -e", bytes(&|it| format!("\\0{it:03o}")).concat());
     add(
