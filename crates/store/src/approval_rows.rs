@@ -11,7 +11,7 @@ use crate::administration::{Actor, administered_about};
 use crate::failure::{Doing, internal, tampered};
 use crate::ledger::chain::{Chains, Draft};
 use crate::ledger::encoding::canonical;
-use crate::ledger::row_proof::Guarded;
+use crate::ledger::row_proof::{Guarded, ensure_unchanged};
 use crate::outbox_rows::Happening;
 use crate::sql::{Row, Session, SqlResult, values};
 use crate::summary;
@@ -181,6 +181,8 @@ fn ensure_fresh(approval: &Approval) -> Result<()> {
 
 /// Replaces what is kept of it.
 pub(crate) fn rewrite(session: &Session, approval: &Approval) -> Result<()> {
+    let (space, id) = (&approval.space_id, approval.id.as_str());
+    ensure_unchanged(session, Guarded::Approvals, space, id)?;
     let changed = session
         .execute(
             "UPDATE approvals SET state = ?2, open_until = ?3, record = ?4 WHERE approval_id = ?1",

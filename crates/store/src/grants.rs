@@ -12,7 +12,7 @@ use crate::failure::{Doing, at, internal, tampered};
 use crate::hex;
 use crate::ledger::chain::Chains;
 use crate::ledger::encoding::{canonical, sha256};
-use crate::ledger::row_proof::Guarded;
+use crate::ledger::row_proof::{Guarded, ensure_unchanged};
 use crate::page::{Page, page_size, sql_limit};
 use crate::sql::{Row, Session, SqlResult, Value, values};
 use crate::store::Store;
@@ -169,6 +169,12 @@ pub(crate) fn insert(
         .doing("look for the grant")?;
     let mut ended = None;
     if let Some(there) = there {
+        ensure_unchanged(
+            session,
+            Guarded::Grants,
+            &approval.space_id,
+            &there.grant_id,
+        )?;
         if there.expires_at.unwrap_or(0) > now {
             return end_earlier(chains, approval, by, there.into_grant()?, new.expires_at);
         }
@@ -335,6 +341,7 @@ impl Store {
         self.write(move |chains| {
             let session = chains.session();
             let mut grant = find(session, &id)?.ok_or_else(|| not_found(&id))?;
+            ensure_unchanged(session, Guarded::Grants, &grant.space_id, id.as_str())?;
             let now = chains.now();
             if !grant.is_in_force(now) {
                 let ended = match (&grant.revoked_by, grant.has_expired(now)) {
@@ -369,6 +376,7 @@ impl Store {
             let mut grant = find(session, &id)?
                 .filter(|it| space.as_ref().is_none_or(|space| it.space_id == *space))
                 .ok_or_else(|| not_found(&id))?;
+            ensure_unchanged(session, Guarded::Grants, &grant.space_id, id.as_str())?;
             if grant.revoked_at.is_some() {
                 return Ok(grant);
             }

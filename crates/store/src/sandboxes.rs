@@ -11,7 +11,7 @@ use crate::administration::administered_about;
 use crate::failure::{Doing, at, internal};
 use crate::leases;
 use crate::ledger::chain::Chains;
-use crate::ledger::row_proof::Guarded;
+use crate::ledger::row_proof::{Guarded, ensure_unchanged};
 use crate::page::{Page, bad_cursor, page_size, sql_limit};
 use crate::registry::{self, COLUMNS, Registered, SandboxRow, read_row};
 use crate::sql::{Session, Value, values};
@@ -229,6 +229,7 @@ impl Store {
         self.write(move |chains| {
             let session = chains.session();
             let before = owned(session, &id, &owner)?;
+            ensure_unchanged(session, Guarded::Sandboxes, &before.space_id, id.as_str())?;
             let mut after = new;
             keep_identity(&before, &mut after);
             let mut details = made_of(&after);
@@ -262,6 +263,8 @@ impl Store {
             if found.owner != owner {
                 return Err(another_owners(&found.sandbox));
             }
+            let space = &found.sandbox.space_id;
+            ensure_unchanged(session, Guarded::Sandboxes, space, id.as_str())?;
             let mut details = made_of(&found.sandbox);
             details["reason"] = Json::from(reason);
             registry::delete(session, &id)?;

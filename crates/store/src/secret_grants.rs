@@ -11,7 +11,7 @@ use crate::administration::Actor;
 use crate::approvals::after_cursor;
 use crate::failure::{Doing, internal, tampered};
 use crate::ledger::chain::Chains;
-use crate::ledger::row_proof::Guarded;
+use crate::ledger::row_proof::{Guarded, ensure_unchanged};
 use crate::page::{Page, page_size, sql_limit};
 use crate::secrets::{entry, existing, stamp};
 use crate::sql::{Row, Session, SqlResult, Value, values};
@@ -133,6 +133,7 @@ pub(crate) fn ensure_in_force(
     now: Timestamp,
 ) -> Result<()> {
     let grant = find(session, space, id)?;
+    ensure_unchanged(session, Guarded::SecretGrants, space, id.as_str())?;
     if is_in_force(&grant, now) {
         return Ok(());
     }
@@ -160,6 +161,12 @@ fn revoke(
 ) -> Result<SecretGrant> {
     let session = chains.session();
     let now = chains.now();
+    ensure_unchanged(
+        session,
+        Guarded::SecretGrants,
+        space,
+        grant.grant_id.as_str(),
+    )?;
     session
         .execute(
             "UPDATE secret_grants SET revoked_at = ?2 WHERE grant_id = ?1",

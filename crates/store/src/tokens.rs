@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::administration::{Actor, administered};
 use crate::failure::{Doing, internal, tampered};
-use crate::ledger::row_proof::Guarded;
+use crate::ledger::row_proof::{Guarded, ensure_unchanged};
 use crate::page::{Page, bad_cursor, page_size, sql_limit};
 use crate::sql::{Row, Session, SqlResult, Value, values};
 use crate::store::Store;
@@ -182,6 +182,7 @@ impl Store {
                 return Ok(None);
             };
             let mut token = parsed(&kept.token)?;
+            ensure_unchanged(session, Guarded::Tokens, &token.space_id, id.as_str())?;
             if token.revoked_at.is_some() {
                 return Ok(Some(token));
             }
