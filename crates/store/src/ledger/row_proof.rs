@@ -284,15 +284,15 @@ fn last_about(
     }))
 }
 
-/// That a row is as the last entry about it says, or is not there when none does. To be called
+/// Whether a row is not as the last entry about it says, or is there when none says so. To be asked
 /// before each change of it, and before it is used: the entry that follows vouches for the row as it
-/// is then, and must not vouch for what was done to it in between.
-pub(crate) fn ensure_unchanged(
+/// is then, and must not hide what was done to it in between.
+pub(crate) fn is_forged(
     session: &Session,
     table: Guarded,
     space: &SpaceId,
     key: &str,
-) -> Result<()> {
+) -> Result<bool> {
     let there = present(session, table, space.as_str(), key)?;
     let there = there.map(|digest| hex::encode(&digest));
     let last = last_about(session, table, space.as_str(), key)?;
@@ -300,7 +300,18 @@ pub(crate) fn ensure_unchanged(
         None => Some(None),
         Some((_, said)) => said.map(|said| said.digest),
     };
-    if said == Some(there) {
+    Ok(said != Some(there))
+}
+
+/// What was forged is not used, and nothing is built on it. That it ends is let be, and told: see
+/// [`Chains::append_ending`].
+pub(crate) fn ensure_unchanged(
+    session: &Session,
+    table: Guarded,
+    space: &SpaceId,
+    key: &str,
+) -> Result<()> {
+    if !is_forged(session, table, space, key)? {
         return Ok(());
     }
     Err(tampered(format!(
@@ -319,23 +330,31 @@ pub(crate) fn name(table: Guarded, key: &str) -> String {
 pub(crate) struct Said {
     /// Where the entry before about it stands; 0 when there is none.
     pub(crate) before: i64,
+    /// Whether it was not as that one says.
+    forged: bool,
     /// `None`: it was removed.
     pub(crate) digest: Option<String>,
 }
 
 impl Said {
-    /// `BEFORE:DIGEST`.
+    /// `BEFORE:DIGEST`, or `BEFORE!:DIGEST` of a row that was forged.
     fn parse(text: &str) -> Option<Self> {
         let (before, digest) = text.split_once(':')?;
+        let known = before.strip_suffix('!');
         Some(Self {
-            before: before.parse().ok()?,
+            forged: known.is_some(),
+            before: known.unwrap_or(before).parse().ok()?,
             digest: (!digest.is_empty()).then(|| digest.to_owned()),
         })
     }
 
     fn text(&self) -> String {
         let digest = self.digest.as_deref().unwrap_or_default();
-        format!("{}:{digest}", self.before)
+        let mark = match self.forged {
+            true => "!",
+            false => "",
+        };
+        format!("{}{mark}:{digest}", self.before)
     }
 }
 
@@ -410,6 +429,10 @@ impl Threads {
             let mut short = [0; 16];
             short.copy_from_slice(&sha256(&name)[..16]);
             let before = self.last.insert(short, entry.seq).unwrap_or(0);
+            if said.forged {
+                let what = format!("`{table}/{key}` was forged, and ended by this entry");
+                walk.problem_here(what);
+            }
             if said.before != before {
                 walk.problem_here(format!("`{table}/{key}` was put back before this entry"));
             }
@@ -419,10 +442,26 @@ impl Threads {
 
 impl Chains<'_> {
     /// Appends an entry that vouches for these rows as they are now.
-    pub(crate) fn append_about(
+    pub(crate) fn append_about(&mut self, draft: Draft, rows: &[(Guarded, &str)]) -> Result<Link> {
+        self.append_with_digests(draft, rows, false)
+    }
+
+    /// The same for what takes something away from a row, such as revoking a token. It is done to a
+    /// forged one too, and the entry says that it was forged: verification finds that for ever.
+    pub(crate) fn append_ending(
+        &mut self,
+        draft: Draft,
+        row: (Guarded, &str),
+        forged: bool,
+    ) -> Result<Link> {
+        self.append_with_digests(draft, &[row], forged)
+    }
+
+    fn append_with_digests(
         &mut self,
         mut draft: Draft,
         rows: &[(Guarded, &str)],
+        forged: bool,
     ) -> Result<Link> {
         let session = self.session();
         let space = draft.space.clone();
@@ -432,6 +471,7 @@ impl Chains<'_> {
             let last = last_about(session, *table, space.as_str(), key)?;
             let said = Said {
                 before: last.map_or(0, |(seq, _)| seq),
+                forged,
                 digest: digest.map(|digest| hex::encode(&digest)),
             };
             digests.insert(name(*table, key), json!(said.text()));
