@@ -73,6 +73,7 @@ fn all_spaces(
     }
     let end = Section::new(&first).read(lines, &mut walk, Some(&mut notes))?;
     let mut all = walk.finish();
+    all.all_spaces = true;
     let mut seen = BTreeSet::from([first.space_id.clone()]);
     let mut over = None;
     while let Some(line) = lines.next()? {

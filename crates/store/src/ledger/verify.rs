@@ -73,6 +73,7 @@ fn check_all(
     })?;
     notes.check_places(session, &mut walk)?;
     let mut all = walk.finish();
+    all.all_spaces = true;
     let mut spaces = spaces(session)?;
     spaces.extend(notes.spaces().cloned());
     spaces.extend(expectations.spaces().map(str::to_owned));
