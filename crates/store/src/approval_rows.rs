@@ -11,7 +11,7 @@ use crate::administration::{Actor, administered_about};
 use crate::failure::{Doing, internal, tampered};
 use crate::ledger::chain::{Chains, Draft};
 use crate::ledger::encoding::canonical;
-use crate::ledger::row_proof::Guarded;
+use crate::ledger::row_proof::{Guarded, ensure_unchanged, is_forged};
 use crate::outbox_rows::Happening;
 use crate::sql::{Row, Session, SqlResult, values};
 use crate::summary;
@@ -179,6 +179,12 @@ fn ensure_fresh(approval: &Approval) -> Result<()> {
     Err(internal(format!("approval `{}` {wrong}", approval.id)))
 }
 
+/// Nothing is said to a forged one, and it lets nothing start.
+pub(crate) fn ensure_as_said(session: &Session, approval: &Approval) -> Result<()> {
+    let (space, id) = (&approval.space_id, approval.id.as_str());
+    ensure_unchanged(session, Guarded::Approvals, space, id)
+}
+
 /// Replaces what is kept of it.
 pub(crate) fn rewrite(session: &Session, approval: &Approval) -> Result<()> {
     let changed = session
@@ -206,8 +212,15 @@ pub(crate) fn expire(chains: &mut Chains<'_>, mut approval: Approval) -> Result<
     let details = json!({ "was": approval.state, "expires_at": approval.expires_at });
     let pending = approval.state == ApprovalState::Pending;
     approval.state = ApprovalState::Expired;
+    let forged = is_forged(
+        chains.session(),
+        Guarded::Approvals,
+        &approval.space_id,
+        approval.id.as_str(),
+    )?;
     rewrite(chains.session(), &approval)?;
-    append(chains, &approval, "approval.expired", None, details)?;
+    let draft = entry(&approval, "approval.expired", None, details)?;
+    chains.append_ending(draft, (Guarded::Approvals, approval.id.as_str()), forged)?;
     if pending {
         Happening::approval_settled(&approval).tell(chains)?;
     }
@@ -222,8 +235,15 @@ pub(crate) fn void(chains: &mut Chains<'_>, mut approval: Approval, why: &str) -
     let details = json!({ "was": approval.state, "why": why });
     let pending = approval.state == ApprovalState::Pending;
     approval.state = ApprovalState::Void;
+    let forged = is_forged(
+        chains.session(),
+        Guarded::Approvals,
+        &approval.space_id,
+        approval.id.as_str(),
+    )?;
     rewrite(chains.session(), &approval)?;
-    append(chains, &approval, "approval.void", None, details)?;
+    let draft = entry(&approval, "approval.void", None, details)?;
+    chains.append_ending(draft, (Guarded::Approvals, approval.id.as_str()), forged)?;
     if pending {
         Happening::approval_settled(&approval).tell(chains)?;
     }
@@ -271,6 +291,7 @@ pub(crate) fn spend(
         .hint("something of it changed since people were asked: ask them again")
         .of_exec(approval.exec_id));
     }
+    ensure_as_said(chains.session(), &approval)?;
     approval.state = ApprovalState::Used;
     rewrite(chains.session(), &approval)?;
     let details = json!({ "digest": digest });

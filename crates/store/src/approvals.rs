@@ -281,6 +281,7 @@ fn answer(
         let approval = expire(chains, approval)?;
         return Ok(Err(expired(&approval)));
     }
+    approval_rows::ensure_as_said(chains.session(), &approval)?;
     ensure_may_reply(&approval, &reply)?;
     ensure_fits(&approval, &reply, grant.as_ref())?;
     let (by, word) = (reply.by.clone(), reply.answer.as_str());

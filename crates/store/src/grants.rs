@@ -12,7 +12,7 @@ use crate::failure::{Doing, at, internal, tampered};
 use crate::hex;
 use crate::ledger::chain::Chains;
 use crate::ledger::encoding::{canonical, sha256};
-use crate::ledger::row_proof::Guarded;
+use crate::ledger::row_proof::{Guarded, ensure_unchanged, is_forged};
 use crate::page::{Page, page_size, sql_limit};
 use crate::sql::{Row, Session, SqlResult, Value, values};
 use crate::store::Store;
@@ -169,6 +169,12 @@ pub(crate) fn insert(
         .doing("look for the grant")?;
     let mut ended = None;
     if let Some(there) = there {
+        ensure_unchanged(
+            session,
+            Guarded::Grants,
+            &approval.space_id,
+            &there.grant_id,
+        )?;
         if there.expires_at.unwrap_or(0) > now {
             return end_earlier(chains, approval, by, there.into_grant()?, new.expires_at);
         }
@@ -252,7 +258,13 @@ fn end_earlier(
 }
 
 /// The entry that says what was done to a grant, and vouches for its row.
-fn append(chains: &mut Chains<'_>, grant: &Grant, event: &str, by: Option<&Actor>) -> Result<()> {
+fn append(
+    chains: &mut Chains<'_>,
+    grant: &Grant,
+    event: &str,
+    by: Option<&Actor>,
+    forged: bool,
+) -> Result<()> {
     let details = json!({
         "grant_id": grant.id,
         "approval_id": grant.approval_id,
@@ -262,7 +274,7 @@ fn append(chains: &mut Chains<'_>, grant: &Grant, event: &str, by: Option<&Actor
     let tags = vec![format!("approval:{}", grant.approval_id)];
     let mut draft = administered_about(&grant.space_id, event, by, None, tags, details)?;
     draft.ids = canonical(&json!({ "conversation_id": grant.conversation_id }));
-    chains.append_about(draft, &[(Guarded::Grants, grant.id.as_str())])?;
+    chains.append_ending(draft, (Guarded::Grants, grant.id.as_str()), forged)?;
     Ok(())
 }
 
@@ -335,6 +347,7 @@ impl Store {
         self.write(move |chains| {
             let session = chains.session();
             let mut grant = find(session, &id)?.ok_or_else(|| not_found(&id))?;
+            ensure_unchanged(session, Guarded::Grants, &grant.space_id, id.as_str())?;
             let now = chains.now();
             if !grant.is_in_force(now) {
                 let ended = match (&grant.revoked_by, grant.has_expired(now)) {
@@ -354,7 +367,7 @@ impl Store {
                 .doing("count the use of the grant")?;
             grant.used += 1;
             grant.last_used_at = Some(now);
-            append(chains, &grant, "grant.used", None)?;
+            append(chains, &grant, "grant.used", None, false)?;
             Ok(grant)
         })
         .map_err(at(Stage::Obtain))
@@ -369,6 +382,7 @@ impl Store {
             let mut grant = find(session, &id)?
                 .filter(|it| space.as_ref().is_none_or(|space| it.space_id == *space))
                 .ok_or_else(|| not_found(&id))?;
+            let forged = is_forged(session, Guarded::Grants, &grant.space_id, id.as_str())?;
             if grant.revoked_at.is_some() {
                 return Ok(grant);
             }
@@ -380,7 +394,7 @@ impl Store {
                     values![id.as_str(), chains.now().as_microsecond(), written(&grant)?],
                 )
                 .doing("revoke the grant")?;
-            append(chains, &grant, "grant.revoked", Some(&by))?;
+            append(chains, &grant, "grant.revoked", Some(&by), forged)?;
             Ok(grant)
         })
         .map_err(at(Stage::Obtain))

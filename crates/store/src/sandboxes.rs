@@ -11,7 +11,7 @@ use crate::administration::administered_about;
 use crate::failure::{Doing, at, internal};
 use crate::leases;
 use crate::ledger::chain::Chains;
-use crate::ledger::row_proof::Guarded;
+use crate::ledger::row_proof::{Guarded, ensure_unchanged, is_forged};
 use crate::page::{Page, bad_cursor, page_size, sql_limit};
 use crate::registry::{self, COLUMNS, Registered, SandboxRow, read_row};
 use crate::sql::{Session, Value, values};
@@ -28,7 +28,13 @@ impl Store {
             ensure_free(session, &sandbox)?;
             let opened_seq = chains.next_seq(&sandbox.space_id)?;
             registry::insert(session, &sandbox, &owner, opened_seq)?;
-            append(chains, &sandbox, "sandbox.created", made_of(&sandbox))
+            append(
+                chains,
+                &sandbox,
+                "sandbox.created",
+                made_of(&sandbox),
+                false,
+            )
         })
         .map_err(at(Stage::Admit))
     }
@@ -229,13 +235,14 @@ impl Store {
         self.write(move |chains| {
             let session = chains.session();
             let before = owned(session, &id, &owner)?;
+            ensure_unchanged(session, Guarded::Sandboxes, &before.space_id, id.as_str())?;
             let mut after = new;
             keep_identity(&before, &mut after);
             let mut details = made_of(&after);
             details["reason"] = Json::from(reason);
             details["config_hash_before"] = Json::from(before.config_hash);
             registry::rewrite(session, &after)?;
-            append(chains, &after, "sandbox.recreated", details)?;
+            append(chains, &after, "sandbox.recreated", details, false)?;
             Ok(after)
         })
         .map_err(at(Stage::Admit))
@@ -262,10 +269,12 @@ impl Store {
             if found.owner != owner {
                 return Err(another_owners(&found.sandbox));
             }
+            let space = &found.sandbox.space_id;
+            let forged = is_forged(session, Guarded::Sandboxes, space, id.as_str())?;
             let mut details = made_of(&found.sandbox);
             details["reason"] = Json::from(reason);
             registry::delete(session, &id)?;
-            append(chains, &found.sandbox, "sandbox.removed", details)?;
+            append(chains, &found.sandbox, "sandbox.removed", details, forged)?;
             Ok(Some(found.sandbox))
         })
         .map_err(at(Stage::Admit))
@@ -341,13 +350,20 @@ fn another_owners(sandbox: &Sandbox) -> Error {
 }
 
 /// The entry that says what was done to a sandbox, and vouches for what it is.
-fn append(chains: &mut Chains<'_>, sandbox: &Sandbox, event: &str, details: Json) -> Result<()> {
+fn append(
+    chains: &mut Chains<'_>,
+    sandbox: &Sandbox,
+    event: &str,
+    details: Json,
+    forged: bool,
+) -> Result<()> {
     let tags = vec![
         format!("sandbox:{}", sandbox.sandbox_id),
         format!("project:{}", sandbox.project_id),
     ];
     let draft = administered_about(&sandbox.space_id, event, None, None, tags, details)?;
-    chains.append_about(draft, &[(Guarded::Sandboxes, sandbox.sandbox_id.as_str())])?;
+    let id = sandbox.sandbox_id.as_str();
+    chains.append_ending(draft, (Guarded::Sandboxes, id), forged)?;
     Ok(())
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn bring_up(
     }
     // Switching to the write-ahead log cannot be part of a transaction, so one process at a time.
     let _alone = state.exclusively(patience)?;
-    // In this order: whoever made the key had the database's tables before it.
+    // In this order: the process that made the key had the database's tables before it.
     let begun = state.has_begun()?;
     let from = version(connection)?;
     if from == LATEST {

@@ -13,7 +13,7 @@ use crate::administration::Actor;
 use crate::approvals::after_cursor;
 use crate::failure::{Doing, internal, tampered};
 use crate::ledger::chain::Chains;
-use crate::ledger::row_proof::Guarded;
+use crate::ledger::row_proof::{Guarded, ensure_unchanged, is_forged};
 use crate::page::{Page, page_size, sql_limit};
 use crate::secrets::{entry, existing, stamp};
 use crate::sql::{Row, Session, SqlResult, Value, values};
@@ -145,6 +145,7 @@ pub(crate) fn ensure_in_force(
     now: Timestamp,
 ) -> Result<()> {
     let grant = find(session, space, id)?;
+    ensure_unchanged(session, Guarded::SecretGrants, space, id.as_str())?;
     if is_in_force(&grant, now) {
         return Ok(());
     }
@@ -172,6 +173,8 @@ fn revoke(
 ) -> Result<SecretGrant> {
     let session = chains.session();
     let now = chains.now();
+    let id = grant.grant_id.as_str();
+    let forged = is_forged(session, Guarded::SecretGrants, space, id)?;
     session
         .execute(
             "UPDATE secret_grants SET revoked_at = ?2 WHERE grant_id = ?1",
@@ -181,11 +184,8 @@ fn revoke(
     stamp(session, space)?;
     let details = json!({ "name": grant.secret, "grant_id": grant.grant_id });
     let event = "secret.grant_revoked";
-    let about = [(Guarded::SecretGrants, grant.grant_id.as_str())];
-    chains.append_about(
-        entry(space, event, Some(by), &grant.secret, details)?,
-        &about,
-    )?;
+    let draft = entry(space, event, Some(by), &grant.secret, details)?;
+    chains.append_ending(draft, (Guarded::SecretGrants, id), forged)?;
     // As everybody reads it from now on.
     find(session, space, &grant.grant_id)
 }

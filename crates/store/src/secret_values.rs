@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use crate::administration::{Actor, administered};
 use crate::failure::{Doing, tampered};
 use crate::ledger::chain::Chains;
-use crate::ledger::row_proof::Guarded;
+use crate::ledger::row_proof::{Guarded, ensure_unchanged};
 use crate::secrets::stamp;
 use crate::sql::{Row, Session, SqlResult, values};
 use crate::store::Store;
@@ -72,6 +72,7 @@ fn current_key(session: &Session) -> SqlResult<Option<String>> {
 }
 
 fn set_key(session: &Session, id: &str) -> Result<()> {
+    ensure_unchanged(session, Guarded::SecretsKey, &SpaceId::local(), "1")?;
     session
         .execute(
             "INSERT INTO secrets_key (one, key_id) VALUES (1, ?1)
@@ -251,6 +252,11 @@ impl Store {
             let mut resealed: BTreeMap<SpaceId, BTreeSet<SecretName>> = BTreeMap::new();
             for row in rows {
                 let (place, value) = row.into_parts()?;
+                let of_space = resealed.entry(place.space.clone()).or_default();
+                if of_space.insert(place.name.clone()) {
+                    let name = place.name.as_str();
+                    ensure_unchanged(session, Guarded::Secrets, &place.space, name)?;
+                }
                 let sealed = reseal(&place, &value.sealed)?;
                 session
                     .execute(
@@ -266,7 +272,6 @@ impl Store {
                     )
                     .doing("write the secret's value")?;
                 stamp(session, &place.space)?;
-                resealed.entry(place.space).or_default().insert(place.name);
             }
             for (space, names) in resealed {
                 let about = names.iter().map(|name| (Guarded::Secrets, name.as_str()));

@@ -14,7 +14,7 @@ use crate::administration::{Actor, administered_about};
 use crate::failure::{Doing, internal, tampered};
 use crate::ledger::chain::{Chains, Draft};
 use crate::ledger::encoding::canonical;
-use crate::ledger::row_proof::Guarded;
+use crate::ledger::row_proof::{Guarded, ensure_unchanged, is_forged};
 use crate::page::{Page, page_size, sql_limit};
 use crate::secret_grants;
 use crate::secret_values::{self, SealedValue};
@@ -192,6 +192,7 @@ impl Store {
         self.write(move |chains| {
             let session = chains.session();
             let secret = existing(session, &space, &name)?;
+            let forged = is_forged(session, Guarded::Secrets, &space, name.as_str())?;
             let revoked = secret_grants::revoke_all(chains, &space, &name, &by)?;
             secret_values::forget(session, &space, &name)?;
             session
@@ -203,7 +204,7 @@ impl Store {
             stamp(session, &space)?;
             let details = json!({ "name": name, "version": secret.version });
             let draft = entry(&space, "secret.removed", Some(&by), &name, details)?;
-            chains.append_about(draft, &[(Guarded::Secrets, name.as_str())])?;
+            chains.append_ending(draft, (Guarded::Secrets, name.as_str()), forged)?;
             Ok((secret, revoked))
         })
     }
@@ -245,6 +246,7 @@ impl Store {
 fn put(chains: &mut Chains<'_>, space: &SpaceId, write: SecretWrite, by: &Actor) -> Result<Secret> {
     let session = chains.session();
     let now = chains.now();
+    ensure_unchanged(session, Guarded::Secrets, space, write.name.as_str())?;
     let row = find(session, space, &write.name)?;
     let version = row.as_ref().map_or(0, |row| row.version.unsigned_abs());
     if version != write.seen {
@@ -320,6 +322,7 @@ fn use_one(
     let session = chains.session();
     let space = &ids.space_id;
     existing(session, space, &given.name)?;
+    ensure_unchanged(session, Guarded::Secrets, space, given.name.as_str())?;
     if let Some(grant) = &given.grant_id {
         secret_grants::ensure_in_force(session, space, grant, chains.now())?;
     }

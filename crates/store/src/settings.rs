@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::administration::{Actor, administered};
 use crate::failure::{Doing, internal, tampered};
-use crate::ledger::row_proof::Guarded;
+use crate::ledger::row_proof::{Guarded, ensure_unchanged};
 use crate::sql::{Session, SqlResult, values};
 use crate::store::Store;
 
@@ -47,6 +47,7 @@ impl Store {
         let by = by.clone();
         self.write(move |chains| {
             let session = chains.session();
+            ensure_unchanged(session, Guarded::Settings, &SpaceId::local(), "1")?;
             let (before, version) = parsed(find(session).doing("read the settings")?)?;
             let after = change(before.clone(), version)?;
             if after == before {

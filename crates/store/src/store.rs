@@ -62,7 +62,7 @@ impl Store {
     }
 
     fn open_file(state: &StateDir, patience: Duration, writing: Writing) -> Result<Self> {
-        // In this order: whoever made the key had the database before it.
+        // In this order: the process that made the key had the database before it.
         if state.has_begun()? && !state.has_database()? {
             return Err(state.database_is_gone());
         }

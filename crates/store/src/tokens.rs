@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::administration::{Actor, administered};
 use crate::failure::{Doing, internal, tampered};
-use crate::ledger::row_proof::Guarded;
+use crate::ledger::row_proof::{Guarded, is_forged};
 use crate::page::{Page, bad_cursor, page_size, sql_limit};
 use crate::sql::{Row, Session, SqlResult, Value, values};
 use crate::store::Store;
@@ -185,6 +185,7 @@ impl Store {
                 return Ok(None);
             };
             let mut token = parsed(&kept.token)?;
+            let forged = is_forged(session, Guarded::Tokens, &token.space_id, id.as_str())?;
             if token.revoked_at.is_some() {
                 return Ok(Some(token));
             }
@@ -200,8 +201,8 @@ impl Store {
                 )
                 .doing("revoke the token")?;
             let details = json!({ "name": token.name, "role": token.role });
-            let about = [(Guarded::Tokens, id.as_str())];
-            chains.append_about(entry(&token, "token.revoked", &by, details)?, &about)?;
+            let draft = entry(&token, "token.revoked", &by, details)?;
+            chains.append_ending(draft, (Guarded::Tokens, id.as_str()), forged)?;
             Ok(Some(token))
         })
     }

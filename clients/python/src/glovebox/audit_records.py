@@ -80,6 +80,8 @@ class Verification:
     """Whether the ledger is as it was written."""
 
     sound: bool = False
+    #: Whether all spaces were looked at, and not one alone.
+    all_spaces: bool = False
     #: In all the spaces that were looked at.
     entries: int = 0
     #: The last entry; where all spaces were looked at, of the space ``local``.

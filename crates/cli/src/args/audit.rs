@@ -142,7 +142,7 @@ pub(crate) struct TimelineArgs {
 /// Check that no one changed the ledger or the rows it vouches for
 ///
 /// Looks at all spaces: at every entry, at the records of execs, and at tokens, settings, approvals,
-/// grants, secrets and sandboxes. Exits with 0 when all is sound and 1 when it is not, and says where. Somebody who has the
+/// grants, secrets and sandboxes. Exits with 0 when all is sound and 1 when it is not, and says where. A person who has the
 /// ledger's key can write a whole new one: a receipt or a checkpoint that was kept elsewhere shows
 /// that too.
 #[derive(Debug, Args)]

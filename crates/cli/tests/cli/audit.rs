@@ -264,7 +264,7 @@ fn all_spaces_are_verified_here_and_from_an_export() {
     let one = ["audit", "verify", "--space", "team-a"];
     let one = trial.run(&one).exits(0).stdout;
     assert!(
-        one.starts_with("sound: 1 entry of the space `team-a`"),
+        one.starts_with("sound: 1 entry of the space `team-a` alone"),
         "{one}"
     );
 

@@ -179,6 +179,8 @@ pub(super) async fn query(
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Verification {
     sound: bool,
+    /// Whether all spaces were looked at, and not one alone.
+    all_spaces: bool,
     /// How many entries were seen, in all the spaces that were looked at.
     entries: u64,
     /// The last of them; where all spaces were looked at, of the space `local`.
@@ -268,6 +270,7 @@ impl Verification {
         };
         Self {
             sound: found.is_sound(),
+            all_spaces: found.all_spaces,
             entries: found.entries,
             head: found.head,
             spaces: found.spaces.into_iter().map(space).collect(),

@@ -12,7 +12,7 @@ use super::export::{ExportedEntry, ExportedRow, FORMAT, Header, Line, Scope, VER
 use super::key::{Checkpoint, PublicKey};
 use super::operator::{Notes, is_operator};
 use super::row_check::difference;
-use super::row_proof::named;
+use super::row_proof::{Said, Threads, named};
 use super::vouch::{VouchedRow, Vouching, closes};
 use super::walk::{Expectations, Verification, Walk};
 use crate::hex;
@@ -73,6 +73,7 @@ fn all_spaces(
     }
     let end = Section::new(&first).read(lines, &mut walk, Some(&mut notes))?;
     let mut all = walk.finish();
+    all.all_spaces = true;
     let mut seen = BTreeSet::from([first.space_id.clone()]);
     let mut over = None;
     while let Some(line) = lines.next()? {
@@ -126,7 +127,8 @@ struct Section<'h> {
     /// Rows of execs whose closing entry was not read yet.
     execs: HashMap<String, VouchedRow>,
     /// What the last entries say of the rows that authorise something, and where.
-    said: BTreeMap<String, (i64, Option<String>)>,
+    said: BTreeMap<String, (i64, Said)>,
+    threads: Threads,
 }
 
 impl<'h> Section<'h> {
@@ -137,6 +139,7 @@ impl<'h> Section<'h> {
             vouching: Vouching::default(),
             execs: HashMap::new(),
             said: BTreeMap::new(),
+            threads: Threads::default(),
         }
     }
 
@@ -195,9 +198,11 @@ impl<'h> Section<'h> {
             false => None,
         };
         self.vouching.entry(entry, row, walk);
-        for ((table, key), digest) in named(&entry.body) {
-            let row = format!("{table}/{key}");
-            self.said.insert(row, (entry.seq, digest));
+        let said = named(&entry.body);
+        self.threads.entry(entry, &said, walk);
+        for ((table, key), said) in said {
+            self.said
+                .insert(format!("{table}/{key}"), (entry.seq, said));
         }
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use glovebox_model::{Result, SpaceId};
 use serde_json::{Value, json};
 
-use super::chain::{CHECKPOINT_EVERY, Chains, Head};
+use super::chain::{CHECKPOINT_EVERY, Chains, ENTRY_COLUMNS, Head, read_entry};
 use super::encoding::Hash;
 use super::entry::StoredEntry;
 use super::key::{Claim, PublicKey};
@@ -131,6 +131,31 @@ impl Notes {
         });
     }
 
+    /// Only the last about one space, from where `ledger_rows` says.
+    pub(super) fn read_last(
+        &mut self,
+        session: &Session,
+        space: &str,
+        key: Option<&PublicKey>,
+        walk: &mut Walk<'_>,
+    ) -> Result<()> {
+        let entry = session
+            .row(
+                &format!(
+                    "SELECT {ENTRY_COLUMNS} FROM ledger_rows r
+                     JOIN ledger_entries e ON e.space_id = r.space_id AND e.seq = r.seq
+                     WHERE r.space_id = ?1 AND r.kind = ?2 AND r.key = ?3"
+                ),
+                values![SpaceId::local().as_str(), KIND, space],
+                read_entry,
+            )
+            .doing("read the operator's ledger")?;
+        if let Some(entry) = entry {
+            self.entry(&entry, key, walk);
+        }
+        Ok(())
+    }
+
     pub(super) fn spaces(&self) -> impl Iterator<Item = &String> {
         self.heads.keys()
     }
@@ -146,6 +171,8 @@ impl Notes {
     pub(super) fn check(&self, space: &str, walk: &mut Walk<'_>) {
         let last = walk.last().0.unsigned_abs();
         match self.heads.get(space).and_then(|heads| heads.last()) {
+            // One that never began is known by none.
+            None if last == 0 => {}
             None => walk.problem(None, "the operator's ledger does not know this space"),
             Some(noted) if noted.seq < last - last % CHECKPOINT_EVERY => walk.problem(
                 Some(last - last % CHECKPOINT_EVERY),

@@ -5,9 +5,8 @@
 use glovebox_model::Result;
 
 use super::encoding::Hash;
-use super::entry::StoredEntry;
 use super::operator::is_operator;
-use super::row_proof::{Cells, Guarded, name, named};
+use super::row_proof::{Cells, Guarded, Said, name, named};
 use super::walk::Walk;
 use crate::failure::Doing;
 use crate::hex;
@@ -18,18 +17,14 @@ const AT_ONCE: usize = 100;
 /// So many at most: more say nothing new.
 const STRANGERS_MOST: usize = 1000;
 
-/// No entry comes after the one that is said to be the last about a row.
+/// No entry comes after the one that is said to be the last about a row. `rows`: table, key, and
+/// where an entry about it stands.
 pub(super) fn check_places(
     session: &Session,
     space: &str,
-    entries: &[StoredEntry],
+    rows: &[(String, String, i64)],
     walk: &mut Walk<'_>,
 ) -> Result<()> {
-    let rows = entries.iter().flat_map(|entry| {
-        let rows = named(&entry.body).into_keys();
-        rows.map(move |(table, key)| (table, key, entry.seq))
-    });
-    let rows: Vec<(String, String, i64)> = rows.collect();
     for some in rows.chunks(AT_ONCE) {
         let mut places = Vec::with_capacity(some.len());
         let mut values = vec![Value::from(space)];
@@ -137,11 +132,8 @@ fn check_vouched(
 }
 
 /// What is wrong with a row, given what the last entry about it says and what is there.
-pub(super) fn difference(
-    said: Option<&Option<String>>,
-    there: Option<&Hash>,
-) -> Option<&'static str> {
-    match (said, there) {
+pub(super) fn difference(said: Option<&Said>, there: Option<&Hash>) -> Option<&'static str> {
+    match (said.map(|said| &said.digest), there) {
         (None, _) => Some("is compared with an entry that is not about it"),
         (Some(None), None) => None,
         (Some(None), Some(_)) => Some("was removed, and is there again"),

@@ -2,14 +2,16 @@
 //! with an entry that has the digest of the whole row as it is then, or says that it was removed.
 //! `ledger_rows` says which entry was the last, so that a row is compared without a search.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use glovebox_model::{Result, SpaceId};
 use serde_json::{Value as Json, json};
 
 use super::chain::{Chains, Draft, Link};
 use super::encoding::{Hash, canonical, encode_bytes, sha256};
-use crate::failure::{Doing, internal};
+use super::entry::StoredEntry;
+use super::walk::Walk;
+use crate::failure::{Doing, internal, tampered};
 use crate::hex;
 use crate::sql::{Row, Session, SqlResult, values};
 
@@ -258,13 +260,106 @@ fn present(session: &Session, table: Guarded, space: &str, key: &str) -> Result<
         .transpose()
 }
 
+/// Where the last entry about a row should stand, and what that says of it.
+fn last_about(
+    session: &Session,
+    table: Guarded,
+    space: &str,
+    key: &str,
+) -> Result<Option<(i64, Option<Said>)>> {
+    let found: Option<(i64, Option<Vec<u8>>)> = session
+        .row(
+            "SELECT r.seq, e.body FROM ledger_rows r
+             LEFT JOIN ledger_entries e ON e.space_id = r.space_id AND e.seq = r.seq
+             WHERE r.space_id = ?1 AND r.kind = ?2 AND r.key = ?3",
+            values![space, table.table(), key],
+            |row| Ok((row.get(0)?, row.cell(1)?)),
+        )
+        .doing("read what an entry says")?;
+    Ok(found.map(|(seq, body)| {
+        let body = body.unwrap_or_default();
+        let mut said = named(&String::from_utf8_lossy(&body));
+        let said = said.remove(&(table.table().to_owned(), key.to_owned()));
+        (seq, said)
+    }))
+}
+
+/// Whether a row is not as the last entry about it says, or is there when none says so. To be asked
+/// before each change of it, and before it is used: the entry that follows vouches for the row as it
+/// is then, and must not hide what was done to it in between.
+pub(crate) fn is_forged(
+    session: &Session,
+    table: Guarded,
+    space: &SpaceId,
+    key: &str,
+) -> Result<bool> {
+    let there = present(session, table, space.as_str(), key)?;
+    let there = there.map(|digest| hex::encode(&digest));
+    let last = last_about(session, table, space.as_str(), key)?;
+    let said = match last {
+        None => Some(None),
+        Some((_, said)) => said.map(|said| said.digest),
+    };
+    Ok(said != Some(there))
+}
+
+/// What was forged is not used, and nothing is built on it. That it ends is let be, and told: see
+/// [`Chains::append_ending`].
+pub(crate) fn ensure_unchanged(
+    session: &Session,
+    table: Guarded,
+    space: &SpaceId,
+    key: &str,
+) -> Result<()> {
+    if !is_forged(session, table, space, key)? {
+        return Ok(());
+    }
+    Err(tampered(format!(
+        "`{}` is not as the ledger of space `{space}` says",
+        name(table, key)
+    )))
+}
+
 /// A row, as entries and exports name it.
 pub(crate) fn name(table: Guarded, key: &str) -> String {
     format!("{}/{key}", table.table())
 }
 
-/// The digests of rows that an entry has, by table and key; `None` for one that was removed.
-pub(crate) fn named(body: &str) -> BTreeMap<(String, String), Option<String>> {
+/// What an entry says of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// Where the entry before about it stands; 0 when there is none.
+    pub(crate) before: i64,
+    /// Whether it was not as that one says.
+    forged: bool,
+    /// `None`: it was removed.
+    pub(crate) digest: Option<String>,
+}
+
+impl Said {
+    /// `BEFORE:DIGEST`, or `BEFORE!:DIGEST` of a row that was forged.
+    fn parse(text: &str) -> Option<Self> {
+        let (before, digest) = text.split_once(':')?;
+        let known = before.strip_suffix('!');
+        Some(Self {
+            forged: known.is_some(),
+            before: known.unwrap_or(before).parse().ok()?,
+            digest: (!digest.is_empty()).then(|| digest.to_owned()),
+        })
+    }
+
+    fn text(&self) -> String {
+        let digest = self.digest.as_deref().unwrap_or_default();
+        let mark = match self.forged {
+            true => "!",
+            false => "",
+        };
+        format!("{}{mark}:{digest}", self.before)
+    }
+}
+
+/// What an entry says of rows, by table and key.
+pub(crate) fn named(body: &str) -> BTreeMap<(String, String), Said> {
     if !body.contains(MARK) {
         return BTreeMap::new();
     }
@@ -272,8 +367,8 @@ pub(crate) fn named(body: &str) -> BTreeMap<(String, String), Option<String>> {
     let rows = body.get(ROWS).and_then(Json::as_object);
     let rows = rows.into_iter().flatten().filter_map(|(name, digest)| {
         let (table, key) = name.split_once('/')?;
-        let digest = digest.as_str().map(str::to_owned);
-        Some(((table.to_owned(), key.to_owned()), digest))
+        let said = digest.as_str().and_then(Said::parse)?;
+        Some(((table.to_owned(), key.to_owned()), said))
     });
     rows.collect()
 }
@@ -314,20 +409,72 @@ fn with_digests(body: &str, digests: serde_json::Map<String, Json>) -> Result<St
     Ok(canonical(&body))
 }
 
+/// Follows what the entries of one chain say of each row: each names the one before it. Holds some
+/// bytes for each row, and nothing for an entry.
+#[derive(Debug, Default)]
+pub(super) struct Threads {
+    last: HashMap<[u8; 16], i64>,
+}
+
+impl Threads {
+    /// To be called for each entry, after the walk has passed it.
+    pub(super) fn entry(
+        &mut self,
+        entry: &StoredEntry,
+        said: &BTreeMap<(String, String), Said>,
+        walk: &mut Walk<'_>,
+    ) {
+        for ((table, key), said) in said {
+            let name = encode_bytes(&[table.as_bytes(), key.as_bytes()]);
+            let mut short = [0; 16];
+            short.copy_from_slice(&sha256(&name)[..16]);
+            let before = self.last.insert(short, entry.seq).unwrap_or(0);
+            if said.forged {
+                let what = format!("`{table}/{key}` was forged, and ended by this entry");
+                walk.problem_here(what);
+            }
+            if said.before != before {
+                walk.problem_here(format!("`{table}/{key}` was put back before this entry"));
+            }
+        }
+    }
+}
+
 impl Chains<'_> {
     /// Appends an entry that vouches for these rows as they are now.
-    pub(crate) fn append_about(
+    pub(crate) fn append_about(&mut self, draft: Draft, rows: &[(Guarded, &str)]) -> Result<Link> {
+        self.append_with_digests(draft, rows, false)
+    }
+
+    /// The same for what takes something away from a row, such as revoking a token. It is done to a
+    /// forged one too, and the entry says that it was forged: verification finds that for ever.
+    pub(crate) fn append_ending(
+        &mut self,
+        draft: Draft,
+        row: (Guarded, &str),
+        forged: bool,
+    ) -> Result<Link> {
+        self.append_with_digests(draft, &[row], forged)
+    }
+
+    fn append_with_digests(
         &mut self,
         mut draft: Draft,
         rows: &[(Guarded, &str)],
+        forged: bool,
     ) -> Result<Link> {
         let session = self.session();
         let space = draft.space.clone();
         let mut digests = serde_json::Map::new();
         for (table, key) in rows {
             let digest = present(session, *table, space.as_str(), key)?;
-            let digest = digest.map(|digest| hex::encode(&digest));
-            digests.insert(name(*table, key), json!(digest));
+            let last = last_about(session, *table, space.as_str(), key)?;
+            let said = Said {
+                before: last.map_or(0, |(seq, _)| seq),
+                forged,
+                digest: digest.map(|digest| hex::encode(&digest)),
+            };
+            digests.insert(name(*table, key), json!(said.text()));
         }
         draft.body = with_digests(&draft.body, digests)?;
         let link = self.append(draft)?;

@@ -11,7 +11,7 @@ use super::index;
 use super::key::{Claim, PublicKey};
 use super::operator::{Notes, is_operator};
 use super::row_check;
-use super::row_proof::Guarded;
+use super::row_proof::{Guarded, Threads, named};
 use super::vouch::{VouchedRow, Vouching};
 use super::walk::{Expectations, Verification, Walk};
 use crate::failure::{Doing, at};
@@ -30,15 +30,17 @@ impl Store {
         let verify = || {
             let key = self.existing_key()?.map(|key| key.public());
             self.read(|session| {
-                let mut walk = Walk::new(space.as_str(), expectations);
-                let nothing_more = |_: &StoredEntry, _: &mut Walk<'_>| {};
-                check_space(
-                    session,
-                    space.as_str(),
-                    key.as_ref(),
-                    &mut walk,
-                    nothing_more,
-                )?;
+                let (space, key) = (space.as_str(), key.as_ref());
+                let mut notes = Notes::default();
+                let mut walk = Walk::new(space, expectations);
+                // Its last head that the operator's chain has; whether that chain is whole is seen
+                // when all are verified.
+                notes.read_last(session, space, key, &mut walk)?;
+                notes.expect(space, &mut walk);
+                check_space(session, space, key, &mut walk, |_, _| {})?;
+                if !is_operator(space) {
+                    notes.check(space, &mut walk);
+                }
                 Ok(walk.finish())
             })
         };
@@ -71,6 +73,7 @@ fn check_all(
     })?;
     notes.check_places(session, &mut walk)?;
     let mut all = walk.finish();
+    all.all_spaces = true;
     let mut spaces = spaces(session)?;
     spaces.extend(notes.spaces().cloned());
     spaces.extend(expectations.spaces().map(str::to_owned));
@@ -144,7 +147,7 @@ fn walk_entries<'e>(
         VouchedRow::CLOSES
     );
     let reach = index::reach(session, space).doing("read the ledger")?;
-    let mut vouching = Vouching::default();
+    let (mut vouching, mut threads) = (Vouching::default(), Threads::default());
     let (mut after, mut terms) = (i64::MIN, 0);
     loop {
         let rows = session
@@ -155,14 +158,18 @@ fn walk_entries<'e>(
         let Some((last, _)) = rows.last() else { break };
         after = last.seq;
         let mut entries = Vec::with_capacity(rows.len());
+        let mut places = Vec::new();
         for (entry, row) in rows {
             walk.entry(&entry);
             vouching.entry(&entry, row, walk);
+            let said = named(&entry.body);
+            threads.entry(&entry, &said, walk);
+            places.extend(said.into_keys().map(|(table, key)| (table, key, entry.seq)));
             and(&entry, walk);
             entries.push(entry);
         }
         terms += check_indexed(session, &entries, reach, walk)?;
-        row_check::check_places(session, space, &entries, walk)?;
+        row_check::check_places(session, space, &places, walk)?;
     }
     vouching.finish(walk, |id| open_row(session, space, id))?;
     Ok(terms)

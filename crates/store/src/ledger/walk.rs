@@ -98,6 +98,9 @@ pub struct SpaceLedger {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verification {
+    /// Whether all spaces were looked at, and not one alone.
+    #[serde(default)]
+    pub all_spaces: bool,
     /// How many entries were seen, in all spaces.
     pub entries: u64,
     /// The last of them; where all spaces are verified, of the operator's.
@@ -294,6 +297,7 @@ impl<'e> Walk<'e> {
             hash: hex::encode(&self.last_hash),
         });
         Verification {
+            all_spaces: false,
             entries: self.entries,
             head: head.clone(),
             spaces: vec![SpaceLedger {

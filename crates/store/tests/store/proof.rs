@@ -22,6 +22,7 @@ on_both_databases! {
     a_space_that_was_deleted_does_not_begin_anew,
     what_is_done_by_the_store_itself_is_sound,
     an_export_of_all_spaces_that_was_changed_is_found,
+    a_forged_row_is_not_used_and_never_vouched_for,
 }
 
 fn ann() -> Actor {
@@ -116,7 +117,7 @@ fn sealed(version: u64) -> SealedValue {
     }
 }
 
-/// What both say after somebody with full access to the database did this: verification, and that
+/// What both say after a person with full access to the database did this: verification, and that
 /// of an export, unless the export is refused.
 struct After {
     here: Verification,
@@ -319,7 +320,7 @@ fn every_edit_of_a_row_that_authorises_something_is_found(it: Fixture) {
          SELECT space_id, 'mine', version, key_id, sealed FROM secret_values LIMIT 1",
         "/mine`",
     );
-    // Where the last entry about a row stands is believed by nobody; it is in no export.
+    // Where the last entry about a row stands is not believed; it is in no export.
     for tamper in [
         "UPDATE ledger_rows SET seq = seq + 1 WHERE kind = 'settings'",
         "UPDATE ledger_rows SET seq = 1 WHERE kind = 'grants'",
@@ -544,6 +545,81 @@ fn what_is_done_by_the_store_itself_is_sound(it: Fixture) {
     let one = verify_export(out.as_slice(), &Expectations::default()).unwrap();
     assert!(one.is_sound(), "{one:#?}");
     assert_eq!(one.spaces.len(), 1);
+}
+
+/// What was done to a row is not covered by the entry of a later change: the change is refused, and
+/// where the place of the last entry was put back with the row, verification finds two threads.
+fn a_forged_row_is_not_used_and_never_vouched_for(it: Fixture) {
+    let space = SpaceId::local();
+    fill(&it, &space, 1);
+    let asked = approval();
+    it.store.insert_approval(&asked).unwrap();
+    let now = Timestamp::now();
+    it.store.reply(&asked.id, yes("ann"), now).unwrap();
+    let row = format!("approval_id = '{}'", asked.id);
+    let saved = "CREATE TABLE saved_row AS SELECT * FROM approvals";
+    it.execute(&format!("{saved} WHERE {row}"));
+    let last = "kind = 'approvals' AND key";
+    let approved = it.texts(&format!(
+        "SELECT CAST(seq AS TEXT) FROM ledger_rows WHERE {last} = '{}'",
+        asked.id
+    ));
+    it.store.use_approval(&asked.id, "d1").unwrap();
+    it.assert_sound();
+    let put_back = format!(
+        "DELETE FROM approvals WHERE {row}; INSERT INTO approvals SELECT * FROM saved_row;"
+    );
+    it.execute(&put_back);
+    let error = it.store.use_approval(&asked.id, "d1").unwrap_err();
+    assert_eq!(error.code, Code::LedgerTampered, "{error}");
+    assert!(error.message.contains(asked.id.as_str()), "{error}");
+    // With the place of the entry that made it so, it passes for what it was, and is found later.
+    it.execute(&format!(
+        "UPDATE ledger_rows SET seq = {} WHERE {last} = '{}'",
+        approved[0], asked.id
+    ));
+    it.store.use_approval(&asked.id, "d1").unwrap();
+    let found = look(&it.store, &Expectations::default());
+    assert!(
+        found.says("was put back before this entry"),
+        "{:#?}",
+        found.here
+    );
+    assert!(found.export_says("was put back before this entry"));
+
+    let grants = it.store.grants(&Default::default()).unwrap().items;
+    it.execute("UPDATE grants SET expires_at = expires_at + 1");
+    let error = it.store.use_grant(&grants[0].id).unwrap_err();
+    assert_eq!(error.code, Code::LedgerTampered, "{error}");
+    it.execute("UPDATE tokens SET name = name || 'x'");
+    let tokens = it.store.tokens(&Default::default()).unwrap().items;
+    // It can be ended, and that it was forged is told for ever.
+    let id = &tokens[0].token_id;
+    it.store.revoke_token(id, &ann()).unwrap();
+    let found = look(&it.store, &Expectations::default());
+    let what = format!("`tokens/{id}` was forged, and ended by this entry");
+    assert!(
+        found.says(&what) && found.export_says(&what),
+        "{:#?}",
+        found.here
+    );
+    // A tenant is told that its own space is gone.
+    run(&it.store, running_in(other()));
+    match it.shared.is_some() {
+        true => it.set_triggers(false),
+        false => it.drop_triggers(),
+    }
+    for table in ["ledger_entries", "ledger_heads", "sandbox_execs"] {
+        it.execute(&format!("DELETE FROM {table} WHERE space_id = 'other'"));
+    }
+    let own = it.store.verify(&other(), &Expectations::default()).unwrap();
+    assert!(
+        says(&own, "other: the operator's ledger names entry 1"),
+        "{own:?}"
+    );
+    let never = "never".parse().unwrap();
+    let never = it.store.verify(&never, &Expectations::default()).unwrap();
+    assert!(never.is_sound(), "{never:?}");
 }
 
 fn an_export_of_all_spaces_that_was_changed_is_found(it: Fixture) {

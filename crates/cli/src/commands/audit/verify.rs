@@ -102,6 +102,7 @@ fn missing(state: &Path, expectations: &Expectations) -> Verification {
         );
     }
     Verification {
+        all_spaces: true,
         entries: 0,
         head: None,
         spaces: Vec::new(),
@@ -112,8 +113,8 @@ fn missing(state: &Path, expectations: &Expectations) -> Verification {
 fn text(verification: &Verification, paint: Paint) -> String {
     let mut entries = count(verification.entries, "entry", "entries");
     match verification.spaces.as_slice() {
-        [one] if one.space_id != SpaceId::local().as_str() => {
-            let _ = write!(entries, " of the space `{}`", one_line(&one.space_id));
+        [one] if !verification.all_spaces => {
+            let _ = write!(entries, " of the space `{}` alone", one_line(&one.space_id));
         }
         [] | [_] => {}
         several => {
@@ -224,6 +225,7 @@ mod tests {
             head: head.clone(),
         };
         Verification {
+            all_spaces: spaces != ["a"],
             entries,
             spaces: spaces.iter().map(space).collect(),
             head: head.clone(),
@@ -237,7 +239,11 @@ mod tests {
         for (entries, spaces, said) in [
             (1, &["local"][..], "1 entry, the last is 1:HASH"),
             (0, &["local"], "the ledger is empty"),
-            (2, &["a"], "2 entries of the space `a`, the last is 2:HASH"),
+            (
+                2,
+                &["a"],
+                "2 entries of the space `a` alone, the last is 2:HASH",
+            ),
             (
                 2,
                 &["local", "a"],
