@@ -24,7 +24,7 @@ struct Source {
 pub(crate) enum Keeper {
     Spawned(Handle),
     /// With the control groups that were made for it.
-    Seated(Native),
+    Seated(Box<Native>),
 }
 
 impl Keeper {
@@ -59,6 +59,6 @@ impl Keepers {
             return Ok(Some(Keeper::Spawned(handle)));
         }
         let mut unused = self.0.unused.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(unused.take().map(Keeper::Seated))
+        Ok(unused.take().map(|it| Keeper::Seated(Box::new(it))))
     }
 }

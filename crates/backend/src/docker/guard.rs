@@ -31,9 +31,10 @@ impl Guarded {
         Self::set(engine, cli, &["kill", name], &clear, LONG)
     }
 
-    /// Of one that is kept: it is stopped, and its files stay.
-    pub(super) fn kept(engine: &Engine, cli: &Cli, name: &str) -> Result<Option<Self>> {
-        let kill = ["kill", name];
+    /// Of one that is kept: it is stopped, and its files stay. By its id, since another may have its
+    /// name soon.
+    pub(super) fn kept(engine: &Engine, cli: &Cli, id: &str) -> Result<Option<Self>> {
+        let kill = ["kill", id];
         Self::set(engine, cli, &kill, &kill, SHORT)
     }
 

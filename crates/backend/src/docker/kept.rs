@@ -370,7 +370,7 @@ impl Container {
         command.envs(environment.values());
         let user = format!("--user={}:{}", self.user.uid, self.user.gid);
         let sink = run.sink;
-        let guard = Guarded::kept(&self.engine, &self.cli, &self.name)?;
+        let guard = Guarded::kept(&self.engine, &self.cli, &self.id)?;
         let mut attended = attend(Attend {
             cli: &self.cli,
             command,
@@ -391,8 +391,20 @@ impl Container {
                 "it did not end the program that it was told to end",
             ));
         }
-        let starved = self.settle(&attended)?;
-        guard.into_iter().for_each(Guarded::release);
+        let guard = match (guard, attended.reason) {
+            // Its deadline is over: what is started again must not be ended for it.
+            (Some(guard), Some(_)) => {
+                guard.release();
+                Guarded::kept(&self.engine, &self.cli, &self.id)?
+            }
+            (guard, _) => guard,
+        };
+        let settled = self.settle(&attended);
+        // A container that was taken away, or started again, has nothing of the program in it.
+        if !matches!(&settled, Err(error) if error.code != Code::Lost) {
+            guard.into_iter().for_each(Guarded::release);
+        }
+        let starved = settled?;
         let code = match attended.status.and_then(|status| status.code()) {
             // Whatever the engine's command makes of it: all of the container was ended at once.
             _ if starved => KILLED,
