@@ -165,7 +165,7 @@ fn every_value_says_where_it_came_from() {
     assert_eq!(row("workspace.snapshot_before"), ("high", said, Some(4)));
     assert_eq!(
         row("workspace.cache.pip"),
-        ("per_user at /home/sandbox/.cache/pip", said, Some(16))
+        ("per_user at /home/sandbox/.cache/pip", said, Some(17))
     );
     assert!(rows.iter().all(|it| it.by.layer == said), "{rows:?}");
     let silent = Config::parse("", "g.toml").unwrap().workspace_sources();

@@ -23,6 +23,15 @@ const TABLES: [&str; 4] = [
     "ledger_checkpoints",
 ];
 
+/// As it was before agents were told apart.
+const WITHOUT_AGENTS: [&str; 3] = [
+    "DROP INDEX execs_by_agent",
+    "DROP INDEX execs_by_client",
+    "ALTER TABLE sandbox_execs DROP COLUMN agent_id",
+];
+/// Its indexes go with a column.
+const WITHOUT_AGENTS_SHARED: &str = "ALTER TABLE glovebox.sandbox_execs DROP COLUMN agent_id";
+
 /// A state directory as a version that knew only step 1 left it, with one exec.
 fn version_1(path: &std::path::Path) -> (StateDir, glovebox_model::Exec) {
     let now = fixture();
@@ -78,7 +87,7 @@ fn a_database_of_version_1_is_brought_up_to_date() {
         .unwrap()
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 8);
+    assert_eq!(version, 9);
     assert!(store.sandboxes_unowned().unwrap().is_empty());
     let verification = store.verify(&space, &Default::default()).unwrap();
     assert!(verification.is_sound(), "{verification:?}");
@@ -96,6 +105,7 @@ fn a_shared_database_of_version_1_is_brought_up_to_date() {
              glovebox.secret_values, glovebox.secrets_key, glovebox.secrets_stamps,
              glovebox.secret_grants, glovebox.webhooks, glovebox.outbox",
     );
+    it.execute(WITHOUT_AGENTS_SHARED);
     it.execute("UPDATE glovebox.facts SET value = '1' WHERE name = 'version'");
     let store = it.open_again();
     let space = SpaceId::local();
@@ -104,7 +114,7 @@ fn a_shared_database_of_version_1_is_brought_up_to_date() {
     store.sandbox_put_new(&sandbox, "o").unwrap();
     assert_eq!(store.sandbox(&space, "kept").unwrap(), sandbox);
     let version = it.texts("SELECT value FROM glovebox.facts WHERE name = 'version'");
-    assert_eq!(version, ["7"]);
+    assert_eq!(version, ["8"]);
     it.assert_sound();
 }
 
@@ -168,6 +178,7 @@ fn the_index_of_version_3_is_cut_to_what_it_reaches_now() {
              DROP TABLE outbox;
              PRAGMA user_version = 3;",
         )
+        .and_then(|()| connection.execute_batch(&WITHOUT_AGENTS.join(";")))
         .unwrap();
     assert_eq!(terms(&connection, "WHERE seq > 64"), 4);
     let store = Store::open(&it.state).unwrap();
@@ -230,6 +241,9 @@ fn a_database_of_version_4_learns_of_approvals() {
             "DROP TABLE secret_grants",
             "DROP TABLE webhooks",
             "DROP TABLE outbox",
+            WITHOUT_AGENTS[0],
+            WITHOUT_AGENTS[1],
+            WITHOUT_AGENTS[2],
             "PRAGMA user_version = 4",
         ],
     );
@@ -246,6 +260,7 @@ fn a_shared_database_of_version_3_learns_of_approvals() {
             "DROP TABLE glovebox.approvals, glovebox.grants, glovebox.secrets,
                  glovebox.secret_values, glovebox.secrets_key, glovebox.secrets_stamps,
                  glovebox.secret_grants, glovebox.webhooks, glovebox.outbox",
+            WITHOUT_AGENTS_SHARED,
             "UPDATE glovebox.facts SET value = '3' WHERE name = 'version'",
         ],
     );
