@@ -100,6 +100,13 @@ fn a_shared_database_of_version_1_is_brought_up_to_date() {
         return;
     };
     let exec = run_one(&it.store);
+    // Long ones are kept as digests.
+    let agents = ["ann".to_owned(), "\u{e9}".repeat(700)];
+    for agent in &agents {
+        let mut record = running();
+        record.ids.agent_id = Some(agent.clone());
+        let _open = it.store.plan("o", &record).unwrap();
+    }
     it.execute(
         "DROP TABLE glovebox.sandboxes, glovebox.approvals, glovebox.grants, glovebox.secrets,
              glovebox.secret_values, glovebox.secrets_key, glovebox.secrets_stamps,
@@ -115,6 +122,13 @@ fn a_shared_database_of_version_1_is_brought_up_to_date() {
     assert_eq!(store.sandbox(&space, "kept").unwrap(), sandbox);
     let version = it.texts("SELECT value FROM glovebox.facts WHERE name = 'version'");
     assert_eq!(version, ["8"]);
+    for agent_id in agents.map(Some) {
+        let own = ExecFilter {
+            agent_id,
+            ..ExecFilter::default()
+        };
+        assert_eq!(store.list(&space, &own).unwrap().items.len(), 1);
+    }
     it.assert_sound();
 }
 
