@@ -159,7 +159,7 @@ pub(crate) fn tools_exist_as_the_lists_of_their_agent_say() {
     // The agent's own list is in the place of everybody's.
     assert_eq!(allowed(&json!({"tools": tools})), [true, false, true]);
     let other = json!({"tools": tools, "task_ref": {"agent_id": "other"}});
-    assert_eq!(allowed(&other), [false, true, true]);
+    assert_eq!(ask(&other).status, 403, "it is no other agent");
     let said = ask(&json!({"tools": ["file_read"]})).json();
     assert_eq!(said["answers"][0]["key"], "agent.mcp.tools.deny", "{said}");
     assert_eq!(said["answers"][0]["source"], "agent", "{said}");

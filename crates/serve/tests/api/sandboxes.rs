@@ -236,7 +236,7 @@ pub(crate) fn an_agent_has_its_own_sandboxes_and_no_other_agents() {
     assert_eq!(lie.status, 403, "{}", lie.text());
 
     let never = "glovebox-never-01234567";
-    for name in [&anns.0, &anns.1, &session.1] {
+    for name in [&anns.0, &anns.1, &session.0, &session.1] {
         for (method, path) in [
             ("GET", "/v1/sandboxes/N"),
             ("DELETE", "/v1/sandboxes/N"),
@@ -261,7 +261,7 @@ pub(crate) fn an_agent_has_its_own_sandboxes_and_no_other_agents() {
     );
     let asked = send(&bob, "GET", "/v1/sandboxes?agent_id=ann", None);
     assert_eq!(names(&asked).len(), 0, "{}", asked.text());
-    assert_eq!(names(&send(&ann, "GET", "/v1/sandboxes", None)).len(), 2);
+    assert_eq!(names(&send(&ann, "GET", "/v1/sandboxes", None)).len(), 3);
     let told = send(&ann, "GET", "/v1/sandboxes?session_id=talk", None);
     assert_eq!(names(&told), [session.1.as_str()]);
 

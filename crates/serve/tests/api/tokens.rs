@@ -101,7 +101,7 @@ pub(crate) fn nothing_of_a_token_is_kept() {
 pub(crate) fn a_revoked_token_is_refused_and_its_stream_ends() {
     let house = House::with(|options| options.times.recheck = Duration::from_millis(200));
     let made = house
-        .post("/v1/tokens", &json!({"name": "reader", "role": "agent"}))
+        .post("/v1/tokens", &json!({"name": "reader", "role": "auditor"}))
         .json();
     let secret = made["secret"].as_str().unwrap();
     let id = made["token"]["token_id"].as_str().unwrap();

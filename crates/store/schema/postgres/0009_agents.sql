@@ -12,6 +12,6 @@ SET agent_id = 'sha256:' || encode(sha256(convert_to(agent_id, 'UTF8')), 'hex')
 WHERE octet_length(agent_id) > 1024;
 CREATE INDEX execs_by_agent ON sandbox_execs (space_id, agent_id, opened_seq)
     WHERE agent_id IS NOT NULL;
-DROP INDEX execs_by_client;
+DROP INDEX IF EXISTS execs_by_client;
 CREATE UNIQUE INDEX execs_by_client ON sandbox_execs (space_id, client_id, coalesce(agent_id, ''))
     WHERE client_id IS NOT NULL;

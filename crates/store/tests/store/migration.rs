@@ -23,6 +23,15 @@ const TABLES: [&str; 4] = [
     "ledger_checkpoints",
 ];
 
+/// As it was before agents were told apart.
+const WITHOUT_AGENTS: [&str; 3] = [
+    "DROP INDEX execs_by_agent",
+    "DROP INDEX execs_by_client",
+    "ALTER TABLE sandbox_execs DROP COLUMN agent_id",
+];
+/// Its indexes go with a column.
+const WITHOUT_AGENTS_SHARED: &str = "ALTER TABLE glovebox.sandbox_execs DROP COLUMN agent_id";
+
 /// A state directory as a version that knew only step 1 left it, with one exec.
 fn version_1(path: &std::path::Path) -> (StateDir, glovebox_model::Exec) {
     let now = fixture();
@@ -87,7 +96,7 @@ fn a_database_of_version_1_is_brought_up_to_date() {
         .unwrap()
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 9);
+    assert_eq!(version, 10);
     assert!(store.sandboxes_unowned().unwrap().is_empty());
     let verification = store.verify(&space, &Default::default()).unwrap();
     assert!(verification.is_sound(), "{verification:?}");
@@ -100,6 +109,13 @@ fn a_shared_database_of_version_1_is_brought_up_to_date() {
         return;
     };
     let exec = run_one(&it.store);
+    // Long ones are kept as digests.
+    let agents = ["ann".to_owned(), "\u{e9}".repeat(700)];
+    for agent in &agents {
+        let mut record = running();
+        record.ids.agent_id = Some(agent.clone());
+        let _open = it.store.plan("o", &record).unwrap();
+    }
     it.forget_proof();
     let exec = it.store.get(&SpaceId::local(), &exec.exec_id).unwrap();
     it.execute(
@@ -107,6 +123,7 @@ fn a_shared_database_of_version_1_is_brought_up_to_date() {
              glovebox.secret_values, glovebox.secrets_key, glovebox.secrets_stamps,
              glovebox.secret_grants, glovebox.webhooks, glovebox.outbox",
     );
+    it.execute(WITHOUT_AGENTS_SHARED);
     it.execute("UPDATE glovebox.facts SET value = '1' WHERE name = 'version'");
     let store = it.open_again();
     let space = SpaceId::local();
@@ -115,7 +132,14 @@ fn a_shared_database_of_version_1_is_brought_up_to_date() {
     store.sandbox_put_new(&sandbox, "o").unwrap();
     assert_eq!(store.sandbox(&space, "kept").unwrap(), sandbox);
     let version = it.texts("SELECT value FROM glovebox.facts WHERE name = 'version'");
-    assert_eq!(version, ["8"]);
+    assert_eq!(version, ["9"]);
+    for agent_id in agents.map(Some) {
+        let own = ExecFilter {
+            agent_id,
+            ..ExecFilter::default()
+        };
+        assert_eq!(store.list(&space, &own).unwrap().items.len(), 1);
+    }
     it.assert_sound();
 }
 
@@ -180,6 +204,7 @@ fn the_index_of_version_3_is_cut_to_what_it_reaches_now() {
              DROP TABLE outbox;
              PRAGMA user_version = 3;",
         )
+        .and_then(|()| connection.execute_batch(&WITHOUT_AGENTS.join(";")))
         .unwrap();
     assert_eq!(terms(&connection, "WHERE seq > 64"), 4);
     let store = Store::open(&it.state).unwrap();
@@ -244,6 +269,9 @@ fn a_database_of_version_4_learns_of_approvals() {
             "DROP TABLE secret_grants",
             "DROP TABLE webhooks",
             "DROP TABLE outbox",
+            WITHOUT_AGENTS[0],
+            WITHOUT_AGENTS[1],
+            WITHOUT_AGENTS[2],
             "PRAGMA user_version = 4",
         ],
     );
@@ -260,6 +288,7 @@ fn a_shared_database_of_version_3_learns_of_approvals() {
             "DROP TABLE glovebox.approvals, glovebox.grants, glovebox.secrets,
                  glovebox.secret_values, glovebox.secrets_key, glovebox.secrets_stamps,
                  glovebox.secret_grants, glovebox.webhooks, glovebox.outbox",
+            WITHOUT_AGENTS_SHARED,
             "UPDATE glovebox.facts SET value = '3' WHERE name = 'version'",
         ],
     );
