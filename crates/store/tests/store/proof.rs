@@ -704,18 +704,19 @@ fn rows_of_an_older_version_are_put_under_proof() {
         run(&it.store, running_in(space));
     }
     let claim = |it: &Fixture| {
+        // As it was before agents were told apart.
+        it.execute(
+            "DROP INDEX execs_by_agent; DROP INDEX execs_by_client;
+             ALTER TABLE sandbox_execs DROP COLUMN agent_id;
+             CREATE UNIQUE INDEX execs_by_client ON sandbox_execs (space_id, client_id)
+                 WHERE client_id IS NOT NULL",
+        );
         it.database()
             .pragma_update(None, "user_version", 8)
             .unwrap()
     };
     let forged = it.copy();
-    forged.execute(
-        "DROP TABLE ledger_rows; UPDATE tokens SET revoked_at = 1;
-         DROP INDEX execs_by_agent; DROP INDEX execs_by_client;
-         ALTER TABLE sandbox_execs DROP COLUMN agent_id;
-         CREATE UNIQUE INDEX execs_by_client ON sandbox_execs (space_id, client_id)
-             WHERE client_id IS NOT NULL",
-    );
+    forged.execute("DROP TABLE ledger_rows; UPDATE tokens SET revoked_at = 1");
     claim(&forged);
     let error = Store::open(&forged.state).unwrap_err();
     assert_eq!(error.code, Code::LedgerTampered, "{error}");
