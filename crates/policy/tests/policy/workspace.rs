@@ -169,7 +169,7 @@ fn every_value_says_where_it_came_from() {
     );
     assert!(rows.iter().all(|it| it.by.layer == said), "{rows:?}");
     let silent = Config::parse("", "g.toml").unwrap().workspace_sources();
-    assert_eq!(silent.len(), 13);
+    assert_eq!(silent.len(), 14);
     for row in silent {
         assert_eq!(row.by.layer, LayerName::System);
         assert!(row.change.ends_with("under `[workspace]`"), "{row:?}");
