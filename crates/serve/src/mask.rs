@@ -18,12 +18,9 @@ use crate::auth::Caller;
 /// people all of the space.
 pub(crate) fn whose(caller: &Caller) -> Correlation {
     let token = caller.token();
-    let own = || match &token.agent_id {
-        Some(agent) => agent.clone(),
-        None => token.name.to_string(),
-    };
+    let own = token.agent().filter(|_| token.role == Role::Agent);
     Correlation {
-        agent_id: (token.role == Role::Agent).then(own),
+        agent_id: own.map(str::to_owned),
         ..Correlation::of_space(caller.space().clone())
     }
 }
