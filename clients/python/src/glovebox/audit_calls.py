@@ -32,11 +32,11 @@ def task_timeline(
 
 
 def verify_audit(space: Optional[str]) -> Call[Verification]:
-    return getting("/v1/audit/verify", of(Verification), space=space)
+    return getting("/v1/audit/verify", of(Verification), space_id=space)
 
 
 def export_audit(format: str, space: Optional[str]) -> Call[bytes]:
-    return getting("/v1/audit/export", as_bytes, format=format, space=space)
+    return getting("/v1/audit/export", as_bytes, format=format, space_id=space)
 
 
 def audit_checkpoint() -> Call[Checkpoint]:

@@ -250,7 +250,8 @@ impl There {
         space: Option<&SpaceId>,
         expectations: &Expectations,
     ) -> Result<Verification> {
-        let target = Target::new("/v1/audit/verify").optional("space", space.map(SpaceId::as_str));
+        let target =
+            Target::new("/v1/audit/verify").optional("space_id", space.map(SpaceId::as_str));
         let mut said: Verification = self.remote.get_slowly(target)?;
         let Expectations {
             receipts,
@@ -293,7 +294,7 @@ impl There {
         let mut counted = Counted::new(out, counted);
         let target = Target::new("/v1/audit/export")
             .query("format", name)
-            .optional("space", space.map(SpaceId::as_str));
+            .optional("space_id", space.map(SpaceId::as_str));
         self.remote.copy(target, &mut counted)?;
         counted.out.flush().map_err(|error| {
             Error::new(Code::DiskFull, Stage::Close, "cannot write the export").caused_by(error)

@@ -213,7 +213,7 @@ pub(super) struct Of {
     /// Only this one. Without it an admin or an auditor of the space `local` gets all spaces, and
     /// every other token its own.
     #[param(inline)]
-    space: Option<SpaceId>,
+    space_id: Option<SpaceId>,
 }
 
 /// The one space that is meant; `None`: all of them.
@@ -242,7 +242,7 @@ pub(super) async fn verify(
     ReadsAudit(caller): ReadsAudit,
     Query(of): Query<Of>,
 ) -> Answer<Json<Verification>> {
-    let space = meant(&caller, of.space)?;
+    let space = meant(&caller, of.space_id)?;
     let reader = app.readers().enter(caller.space())?;
     let verified = app.ask("verify", move |dispatcher| {
         // To its end, whether or not the caller waits for it.
@@ -289,7 +289,7 @@ pub(super) struct Export {
     /// Only this one. Without it an admin or an auditor of the space `local` gets all spaces, and
     /// every other token its own.
     #[param(inline)]
-    space: Option<SpaceId>,
+    space_id: Option<SpaceId>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
@@ -319,7 +319,7 @@ pub(super) async fn export(
         Some(Format::Ocsf) => ExportFormat::Ocsf,
     };
     let reader = app.readers().enter(caller.space())?;
-    let space = meant(&caller, asked.space)?;
+    let space = meant(&caller, asked.space_id)?;
     let begun = app.ask("export", move |dispatcher| {
         let store = dispatcher.store()?;
         match &space {

@@ -47,16 +47,16 @@ pub(crate) fn the_admin_verifies_all_spaces_and_a_tenant_its_own() {
     let all = house.get("/v1/audit/verify").json();
     assert_eq!(all["sound"], true, "{all}");
     assert_eq!(spaces(&all), ["local", "own"]);
-    for path in ["/v1/audit/verify?space=own", "/v1/audit/verify"] {
+    for path in ["/v1/audit/verify?space_id=own", "/v1/audit/verify"] {
         assert_eq!(spaces(&as_tenant(path).json()), ["own"]);
     }
     for path in [
-        "/v1/audit/verify?space=local",
-        "/v1/audit/export?space=local",
+        "/v1/audit/verify?space_id=local",
+        "/v1/audit/export?space_id=local",
     ] {
         assert_eq!(as_tenant(path).status, 403, "{path}");
     }
-    assert_eq!(house.get("/v1/audit/export?space=own").status, 200);
+    assert_eq!(house.get("/v1/audit/export?space_id=own").status, 200);
 
     let database = house.directory.path().join("state/glovebox.db");
     let database = rusqlite::Connection::open(database).unwrap();
