@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use glovebox_backend::Sandbox;
 use glovebox_capture::Secrets;
+use glovebox_gate::Kinds;
 use glovebox_model::{
     Access, Call, Effect, Exec, ExecId, Mode, NetworkMode, Profile, Result, Simulation,
 };
@@ -92,9 +93,10 @@ impl Engine {
         let log = project.effect_log(exec)?;
         let gathering = Arc::new(Gathering::new(log, Arc::clone(masks), listener));
         let offline = call.mode != Mode::Simulate && profile.network < NetworkMode::Allowlist;
+        let reads = gated.watched.contains(Kinds::READS);
         let permissions = Permissions::new(self, call, profile.workspace == Access::Rw);
         Ok(Some(Capture {
-            observer: Observer::new(Arc::clone(&gathering), permissions, offline),
+            observer: Observer::new(Arc::clone(&gathering), permissions, (offline, reads)),
             gathering,
             reports: None,
         }))

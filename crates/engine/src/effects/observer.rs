@@ -29,6 +29,8 @@ pub(crate) struct Observer<'engine> {
     permissions: Permissions<'engine>,
     /// It has no network, and nothing but this sees that it wants one.
     offline: bool,
+    /// Reads are asked about.
+    reads: bool,
     told: HashSet<(Which, ByteString)>,
     /// Datagram sockets of a process that were tied to a name's address.
     tied: Vec<(u32, SocketAddr)>,
@@ -47,12 +49,13 @@ impl<'engine> Observer<'engine> {
     pub(crate) fn new(
         gathering: Arc<Gathering>,
         permissions: Permissions<'engine>,
-        offline: bool,
+        (offline, reads): (bool, bool),
     ) -> Self {
         Self {
             gathering,
             permissions,
             offline,
+            reads,
             told: HashSet::new(),
             tied: Vec::new(),
             connected: HashSet::new(),
@@ -94,7 +97,9 @@ impl<'engine> Observer<'engine> {
                     self.written(call, &path);
                 }
             }
-            Noticed::Read { path } => self.read(&path),
+            Noticed::Read { path } if self.reads => self.read(&path),
+            // Opened to be written as well, which is what was asked about.
+            Noticed::Read { .. } => {}
         }
     }
 
