@@ -55,7 +55,7 @@ pub(crate) const BUDGETS: &[Budget] = &[
     row("pooled exec", Unit::Calls, 790),
     row("pooled exec", Unit::Syncs, 2),
     row("pooled exec", Unit::Made, 41),
-    row("pooled exec", Unit::Faults, 350),
+    row("pooled exec", Unit::Faults, 365),
     row("pooled exec", Unit::ResidentKb, 50_500),
     row("kept exec", Unit::Calls, 230),
     row("kept exec", Unit::Syncs, 2),
