@@ -110,6 +110,8 @@ pub struct Guard {
     pub clear: Vec<CString>,
     pub patience: Duration,
     pub env: Vec<CString>,
+    /// Locked for as long as the keeper may still give a command: who wants what it ends waits for that.
+    pub lock: Option<CString>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

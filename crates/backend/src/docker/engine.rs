@@ -207,9 +207,15 @@ impl Engine {
         self.state.join(format!("container-ready-{name}"))
     }
 
+    /// Locked by whatever may still end the container for an exec of an earlier process.
+    pub(super) fn guard_lock(&self, name: &str) -> PathBuf {
+        self.state.join(format!("container-guard-{name}"))
+    }
+
     /// With its anonymous volumes; absent is fine.
     pub(super) fn remove(&self, cli: &Cli, name: &str) -> Result<()> {
         let _ = std::fs::remove_file(self.ready_mark(name));
+        let _ = std::fs::remove_file(self.guard_lock(name));
         let args = ["rm", "--force", "--volumes", name];
         let outcome = cli.call(&args, REMOVE).and_then(|answer| {
             let said = answer.stderr.as_str();

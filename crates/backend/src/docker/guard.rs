@@ -3,12 +3,14 @@
 //! gone, by the engine's own command.
 
 use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use glovebox_cage::{Event, Guard, Moment, Over};
 use glovebox_model::{Code, Error, Result, Stage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FlockOperation, flock};
 
 use super::cli::Cli;
 use super::engine::Engine;
@@ -20,6 +22,9 @@ pub(super) const LATE: Duration = Duration::from_millis(650);
 /// A container that is only one exec's is looked for so long; another may use one that is kept.
 const LONG: Duration = Duration::from_secs(600);
 const SHORT: Duration = Duration::from_secs(5);
+/// By then the guard of a kept one has given up, its last command with it; and how often that is looked at.
+const DONE: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
 pub(super) struct Guarded(Option<Keeper>);
@@ -28,23 +33,42 @@ impl Guarded {
     /// Of a container that is removed with its program.
     pub(super) fn once(engine: &Engine, cli: &Cli, name: &str) -> Result<Option<Self>> {
         let clear = ["rm", "--force", "--volumes", name];
-        Self::set(engine, cli, &["kill", name], &clear, LONG)
+        Self::set(engine, cli, [&["kill", name], &clear], LONG, None)
     }
 
     /// Of one that is kept: it is stopped, and its files stay. By its id, since another may have its
-    /// name soon.
-    pub(super) fn kept(engine: &Engine, cli: &Cli, id: &str) -> Result<Option<Self>> {
-        let kill = ["kill", id];
-        Self::set(engine, cli, &kill, &kill, SHORT)
+    /// name soon; and nothing else is run in it before the guard is done.
+    pub(super) fn kept(engine: &Engine, cli: &Cli, name: &str, id: &str) -> Result<Option<Self>> {
+        let kill: &[&str] = &["kill", id];
+        let lock = engine.guard_lock(name);
+        Self::set(engine, cli, [kill, kill], SHORT, Some(lock.as_os_str()))
+    }
+
+    /// Waits until nothing ends a kept container any more for an exec of a process that is gone.
+    pub(super) fn wait_for_none(engine: &Engine, name: &str) -> Result<()> {
+        let Ok(lock) = File::open(engine.guard_lock(name)) else {
+            return Ok(());
+        };
+        let until = Instant::now() + DONE;
+        while flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            if Instant::now() >= until {
+                let message =
+                    format!("the container `{name}` is still being ended for an earlier exec");
+                return Err(Error::new(Code::BackendUnavailable, Stage::Open, message)
+                    .hint("see that the engine answers, and try again"));
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
     }
 
     /// None where there are no keepers at all.
     fn set(
         engine: &Engine,
         cli: &Cli,
-        end: &[&str],
-        clear: &[&str],
+        [end, clear]: [&[&str]; 2],
         patience: Duration,
+        lock: Option<&OsStr>,
     ) -> Result<Option<Self>> {
         let Some(keeper) = engine.keepers.take()? else {
             return Ok(None);
@@ -66,6 +90,7 @@ impl Guarded {
             end: command(end)?,
             clear: command(clear)?,
             patience,
+            lock: lock.map(word).transpose()?,
             env: cli.environment().iter().map(pair).collect::<Result<_>>()?,
         };
         let handle = keeper.handle();

@@ -140,6 +140,7 @@ pub(super) fn adopt(
     isolation: Isolation,
     countable: bool,
 ) -> Result<Option<Container>> {
+    Guarded::wait_for_none(engine, name)?;
     let Some(found) = inspect::container(&cli, name)? else {
         return Ok(None);
     };
@@ -370,7 +371,7 @@ impl Container {
         command.envs(environment.values());
         let user = format!("--user={}:{}", self.user.uid, self.user.gid);
         let sink = run.sink;
-        let guard = Guarded::kept(&self.engine, &self.cli, &self.id)?;
+        let guard = Guarded::kept(&self.engine, &self.cli, &self.name, &self.id)?;
         let mut attended = attend(Attend {
             cli: &self.cli,
             command,
@@ -395,7 +396,7 @@ impl Container {
             // Its deadline is over: what is started again must not be ended for it.
             (Some(guard), Some(_)) => {
                 guard.release();
-                Guarded::kept(&self.engine, &self.cli, &self.id)?
+                Guarded::kept(&self.engine, &self.cli, &self.name, &self.id)?
             }
             (guard, _) => guard,
         };

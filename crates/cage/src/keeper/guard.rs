@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal, getppid, pidfd_open, pidfd_send_signal};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -26,6 +26,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 pub(super) fn run(control: &OwnedFd, guard: &Guard, mut terms: Terms<'_>) -> Result<(), Failure> {
     come_home().at("namespaces of the host")?;
+    let _locked = lock(guard).at("lock")?;
     let _ = wire::send(control, &FromKeeper::Guards, &[]);
     let mut again: Option<Pause> = None;
     loop {
@@ -66,6 +67,16 @@ pub(super) fn run(control: &OwnedFd, guard: &Guard, mut terms: Terms<'_>) -> Res
             }
         }
     }
+}
+
+fn lock(guard: &Guard) -> Result<Option<OwnedFd>> {
+    let Some(path) = &guard.lock else {
+        return Ok(None);
+    };
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
+    flock(&file, FlockOperation::LockShared)?;
+    Ok(Some(file))
 }
 
 fn clear(guard: &Guard) {

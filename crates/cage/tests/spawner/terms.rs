@@ -106,6 +106,7 @@ fn guard(log: &Path) -> Guard {
         )),
         clear: command(format!("echo clear >> {log}")),
         patience: Duration::from_secs(10),
+        lock: None,
         env: vec![c"PATH=/usr/bin:/bin".into()],
     }
 }
