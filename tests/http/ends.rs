@@ -165,6 +165,31 @@ fn a_server_that_is_stopped_lengthens_no_limit() {
     }
 }
 
+/// It cannot end its sandbox, so it is ended itself.
+#[test]
+fn a_keeper_that_is_stopped_lengthens_no_limit_for_ever() {
+    let house = House::new(Column::Native);
+    let server = house.start.on(&house.trial);
+    let client = server.client();
+    let id = house.begin(&client, "1s");
+    let spawner = children(server.pid(), "glovebox-spawner");
+    let keepers = spawner.iter().flat_map(|pid| children(*pid, ""));
+    // The others wait for work.
+    let busy = keepers.filter(|pid| !children(*pid, "glovebox-init").is_empty());
+    for keeper in busy {
+        let keeper = keeper.to_string();
+        let _ = Command::new("kill").args(["-STOP", &keeper]).status();
+    }
+    let record = client.ended(&id);
+    assert_eq!(record["status"], "timed_out", "{record}");
+    assert!(
+        house.beats().silence() <= seconds(&record["ended_at"]),
+        "{record}"
+    );
+    assert_eq!(server.stop(), 0);
+    house.end();
+}
+
 /// All processes of a server but its keepers, as an operator who kills them by name would.
 fn kill_with_commands(server: &mut Server) {
     for pid in children(server.pid(), "docker") {

@@ -78,16 +78,20 @@ fn killed_while_a_success_is_kept_nothing_is_half_there() {
             break;
         }
         killed += 1;
-        ground.start();
-        let lost = ground.json(&["ps", "--all"]).to_string();
-        assert!(lost.contains("\"lost\""), "at {moment}: {lost}");
+        // Whoever finds that it is lost finishes what it had begun, wherever that one works.
+        ground.run(&["--scratch"], "true");
+        let lost = ground.json(&["ps", "--status", "lost"]);
+        let lost = lost["items"][0]["exec_id"].as_str().expect("a lost one");
         let now = ground.tree();
+        let said = ground.glovebox(&["audit", "query", "--exec", lost]).stdout;
         if now == before {
-            // Not begun: it can still be decided.
+            // Not begun: it waits, and did not succeed.
             let info = ground.json(&["workspace", "info"]).to_string();
-            assert!(info.contains("e_"), "at {moment}: nothing waits: {info}");
+            assert!(info.contains(lost), "at {moment}: nothing waits: {info}");
+            ground.glovebox(&["workspace", "keep", lost]).assert_code(6);
         } else {
             assert_changed(&ground, moment);
+            assert!(said.contains("changes.kept"), "at {moment}: {said}");
         }
         nothing_is_left(&ground, moment);
         ground.trial.end();

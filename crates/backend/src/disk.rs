@@ -118,10 +118,8 @@ impl<'run> Disk<'run> {
             return None;
         }
         let spent = own_time();
-        let mut used = self.count(bytes, files, LONGEST);
         let nameless = self.nameless(processes());
-        used.bytes = used.bytes.saturating_add(nameless.bytes);
-        used.inodes = used.inodes.saturating_add(nameless.files);
+        let used = self.count((bytes, files), LONGEST, nameless);
         self.bytes.renew(bytes, used.bytes);
         self.files.renew(files, used.inodes);
         // Not the time that it took: a disk that others keep waiting must not buy a program time.
@@ -162,26 +160,28 @@ impl<'run> Disk<'run> {
         let out_of_reach = self.bytes.is_out_of_reach(FASTEST.0, ran)
             && self.files.is_out_of_reach(FASTEST.1, ran);
         match (told, out_of_reach) {
-            (true, _) => Some(self.count(bytes, files, LONGEST)),
+            (true, _) => Some(self.count((bytes, files), LONGEST, Nameless::default())),
             (false, true) => None,
             (false, false) => {
                 let (part, least) = AT_THE_END;
                 let longest = (ran / part).clamp(least, LONGEST);
-                Some(self.count(bytes, files, longest))
+                Some(self.count((bytes, files), longest, Nameless::default()))
             }
         }
     }
 
-    /// Files that were made or changed since the start, in full. What cannot be counted, in a
-    /// directory that is closed to us or for lack of time, is taken to be all that is missing.
-    fn count(&self, bytes_free: u64, files_free: u64, time: Duration) -> DiskUsage {
+    /// Files that were made or changed since the start, in full, and `nameless` ones. What cannot be
+    /// counted, in a directory or a process that is closed to us or for lack of time, is taken to be
+    /// all that is missing.
+    fn count(&self, free: (u64, u64), time: Duration, nameless: Nameless) -> DiskUsage {
         let limits = UsageLimits {
             entries: 5_000_000,
             time,
         };
         let mut sum = DiskUsage {
-            complete: true,
-            ..DiskUsage::default()
+            bytes: nameless.bytes,
+            inodes: nameless.files,
+            complete: !nameless.unseen,
         };
         for tree in &self.trees {
             match tree.usage_since(self.since, limits) {
@@ -195,10 +195,8 @@ impl<'run> Disk<'run> {
         }
         if !sum.complete {
             let missing = |at_start: u64, now: u64| at_start.saturating_sub(now);
-            sum.bytes = sum.bytes.max(missing(self.bytes.free_at_start, bytes_free));
-            sum.inodes = sum
-                .inodes
-                .max(missing(self.files.free_at_start, files_free));
+            sum.bytes = sum.bytes.max(missing(self.bytes.free_at_start, free.0));
+            sum.inodes = sum.inodes.max(missing(self.files.free_at_start, free.1));
         }
         sum
     }

@@ -7,7 +7,9 @@ use std::sync::OnceLock;
 use crate::sys::Result;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process, pidfd_send_signal, waitid,
+};
 
 use crate::keeper::{self, Ends};
 use crate::lease::Over;
@@ -315,6 +317,14 @@ impl Handle {
     /// only.
     pub fn take_effects(&mut self) -> Option<OwnedFd> {
         self.effects.take()
+    }
+
+    /// Kills the keeper itself, whatever holds it up. Pid 1 dies with it, and everything inside.
+    pub fn end_keeper(&self) -> Result<()> {
+        match &self.keeper {
+            Keeper::Ours(pid) => kill_process(*pid, Signal::KILL),
+            Keeper::Spawned { process, .. } => pidfd_send_signal(process, Signal::KILL),
+        }
     }
 
     /// Waits until the keeper itself is gone, so that its cgroups are empty.

@@ -224,7 +224,13 @@ impl Engine {
         };
         store.mask_with(self.known_secrets.clone());
         let recovered = self.recover(&store)?;
-        Ok(&self.store.get_or_init(|| (store, recovered)).0)
+        let (store, recovered) = self.store.get_or_init(|| (store, recovered));
+        if !recovered.lost.is_empty() {
+            // One of them may have been carrying its changes over. What cannot be finished now keeps
+            // its note, and is finished before anything else is done in that workspace.
+            let _ = self.finish_all();
+        }
+        Ok(store)
     }
 
     pub fn secrets(&self) -> Result<Secrets<'_>> {

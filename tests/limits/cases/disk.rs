@@ -2,7 +2,7 @@
 
 use support::{Caller, Outcome, Trial, python};
 
-use super::beside_a_neighbour;
+use super::{UNDUMPABLE, beside_a_neighbour};
 
 /// How a run that fills something ends: by the kernel's or our hand, or by its own after an error.
 #[derive(Clone, Copy)]
@@ -126,7 +126,9 @@ for number in range(100):
 time.sleep(20)
 ";
     beside_a_neighbour(caller, |trial| {
-        fills(trial, &DISK, code, End::Killed, "disk")
+        for code in [code, &format!("{UNDUMPABLE}{code}")] {
+            fills(trial, &DISK, code, End::Killed, "disk");
+        }
     });
 }
 

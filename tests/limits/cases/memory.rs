@@ -2,7 +2,7 @@
 
 use support::{Caller, python};
 
-use super::beside_a_neighbour;
+use super::{UNDUMPABLE, beside_a_neighbour};
 
 const LIMIT: [&str; 4] = ["--memory", "64M", "--timeout", "60s"];
 
@@ -26,7 +26,7 @@ pub fn one_process_that_grows(caller: Caller) {
     });
 }
 
-/// It is in no process's own account.
+/// It is in no process's own account, and the process may close its account.
 pub fn a_memory_file_that_nobody_maps(caller: Caller) {
     let code = "
 import os, time
@@ -37,8 +37,10 @@ for _ in range(400):
 time.sleep(20)
 ";
     beside_a_neighbour(caller, |trial| {
-        let outcome = trial.run([python(), "-c", code]).with(LIMIT).json();
-        outcome.expect("killed", 137, Some("memory"));
+        for code in [code, &format!("{UNDUMPABLE}{code}")] {
+            let outcome = trial.run([python(), "-c", code]).with(LIMIT).json();
+            outcome.expect("killed", 137, Some("memory"));
+        }
     });
 }
 

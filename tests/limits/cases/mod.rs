@@ -60,6 +60,9 @@ macro_rules! every_case {
     };
 }
 
+/// A process that is not dumpable closes what `/proc` has of it to an ordinary user.
+const UNDUMPABLE: &str = "import ctypes; ctypes.CDLL(None).prctl(4, 0)\n";
+
 /// Runs the body in a trial while a neighbour works, and says how long it took.
 fn beside_a_neighbour(caller: Caller, body: impl FnOnce(&Trial)) {
     let Some(trial) = Trial::new(caller) else {

@@ -2,10 +2,16 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::io::ErrorKind;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, PidfdGetfdFlags, Signal, pidfd_getfd, pidfd_open, pidfd_send_signal,
+};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Clock ticks per second of the numbers in /proc, fixed by the kernel's interface.
@@ -47,7 +53,6 @@ impl Sum {
 
     /// Ends the largest process, as the kernel's own OOM killer would. False if there was none.
     pub(crate) fn end_largest(&self, init: i32) -> bool {
-        use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
         let Some(pid) = Pid::from_raw(self.largest.pid) else {
             return false;
         };
@@ -266,10 +271,11 @@ fn tree(init: i32, mut visit: impl FnMut(i32, u64)) {
     }
 }
 
-/// Pid 1 of a sandbox and everything below it.
+/// Everything below pid 1 of a sandbox, which is ours and holds nothing of the program's.
 pub(crate) fn of(init: i32) -> Vec<i32> {
     let mut all = Vec::new();
     tree(init, |pid, _| all.push(pid));
+    all.retain(|pid| *pid != init);
     all
 }
 
@@ -278,11 +284,11 @@ pub(crate) fn below(init: i32, count: Count) -> Sum {
     let mut sum = Sum::default();
     let mut all = Vec::new();
     tree(init, |pid, threads| {
-        all.push(pid);
         sum.cpu_ms += ticks(pid).unwrap_or(0) * 1000 / TICKS;
         if pid == init {
             return;
         }
+        all.push(pid);
         sum.pids += threads;
         // Memory of its own: without pages of files, which the host can drop at any time.
         let pages = match count {
@@ -315,6 +321,8 @@ fn is_memory(file: &Path) -> bool {
 pub(crate) struct Nameless {
     pub(crate) bytes: u64,
     pub(crate) files: u64,
+    /// What one of the processes has open could not be looked at.
+    pub(crate) unseen: bool,
 }
 
 /// Of the file systems that count, each file once.
@@ -323,26 +331,59 @@ pub(crate) fn nameless_files(processes: Vec<i32>, counts: impl Fn(u64, &Path) ->
     let mut seen = HashSet::new();
     let mut sum = Nameless::default();
     for pid in processes {
-        for held in fs::read_dir(format!("/proc/{pid}/fd"))
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
+        let all_seen = each_descriptor(pid, |held| {
             // Through the descriptor itself: the file has no other way to it.
-            let Ok(facts) = fs::metadata(held.path()) else {
-                continue;
+            let Ok(facts) = fs::metadata(held) else {
+                return;
             };
             let nameless = facts.is_file() && facts.nlink() == 0;
-            if nameless
-                && counts(facts.dev(), &held.path())
-                && seen.insert((facts.dev(), facts.ino()))
-            {
+            if nameless && counts(facts.dev(), held) && seen.insert((facts.dev(), facts.ino())) {
                 sum.bytes = sum.bytes.saturating_add(facts.blocks() * 512);
                 sum.files += 1;
             }
-        }
+        });
+        sum.unseen |= !all_seen;
     }
     sum
+}
+
+/// Calls `visit` with a path to each descriptor of a process. False if the process refuses to be
+/// looked at.
+fn each_descriptor(pid: i32, mut visit: impl FnMut(&Path)) -> bool {
+    match fs::read_dir(format!("/proc/{pid}/fd")) {
+        Ok(held) => {
+            held.flatten().for_each(|it| visit(&it.path()));
+            true
+        }
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => each_borrowed(pid, visit),
+        // It is gone.
+        Err(_) => true,
+    }
+}
+
+/// A process that is not dumpable closes its list of descriptors to an ordinary user. The descriptors
+/// themselves stay open to whoever made its user namespace, which is who watches it.
+fn each_borrowed(pid: i32, mut visit: impl FnMut(&Path)) -> bool {
+    let process = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    let (Some(process), Some(slots)) = (process, descriptor_slots(pid)) else {
+        return true;
+    };
+    for number in 0..slots {
+        match pidfd_getfd(&process, number, PidfdGetfdFlags::empty()) {
+            Ok(fd) => visit(Path::new(&format!("/proc/self/fd/{}", fd.as_raw_fd()))),
+            Err(Errno::BADF) => {}
+            Err(Errno::SRCH) => return true,
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+/// `FDSize` of proc_pid_status(5): no descriptor has this number or a higher one.
+fn descriptor_slots(pid: i32) -> Option<i32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find_map(|it| it.strip_prefix("FDSize:"))?;
+    line.trim().parse().ok()
 }
 
 /// The processor's time that this thread has used: what looking costs, however long others make it

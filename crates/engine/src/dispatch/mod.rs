@@ -140,6 +140,8 @@ pub struct Dispatcher {
     fenced: AtomicBool,
     /// Set while its lease could not be renewed in time.
     cut_off: AtomicBool,
+    /// When its lease was renewed after that, the last time.
+    regained: Mutex<Option<Moment>>,
     /// Somebody is at it.
     housekeeping: AtomicBool,
     /// What an exec took lately, in milliseconds: how soon a place may be free.
@@ -226,6 +228,7 @@ impl Dispatcher {
             draining: AtomicBool::new(false),
             fenced: AtomicBool::new(false),
             cut_off: AtomicBool::new(false),
+            regained: Mutex::default(),
             housekeeping: AtomicBool::new(false),
             pace: AtomicU64::new(1000),
             on_end: Mutex::new(None),

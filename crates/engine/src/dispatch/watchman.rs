@@ -190,7 +190,9 @@ impl Dispatcher {
         self.engine.recheck_secrets()?;
         self.apply(store.settings()?);
         if round.is_multiple_of(TAKE_OVER) && !self.is_closed() {
-            self.take_over()?;
+            if self.may_take_over() {
+                self.take_over()?;
+            }
             self.reconcile(missing)?;
         }
         if round.is_multiple_of(USES) {
@@ -247,8 +249,16 @@ impl Dispatcher {
             tracing::error!("the lease could not be renewed in time; stopping what runs");
             self.stop_all(Live::has_begun);
         } else {
+            *locked(&self.regained) = Some(Moment::now());
             tracing::info!("the lease is renewed");
         }
+    }
+
+    /// When the database was away, other servers could not renew their leases either. They get a
+    /// lease's time to do so before any of them is taken for dead.
+    fn may_take_over(&self) -> bool {
+        let regained = *locked(&self.regained);
+        !self.is_cut_off() && regained.is_none_or(|since| since.elapsed() >= lease())
     }
 
     fn stop_all(&self, which: impl Fn(&Live) -> bool) {

@@ -126,10 +126,7 @@ impl Workspace<'_> {
         let recovered = held.recover(self.work()?);
         match recovered.map_err(|error| error.at(Stage::Open))? {
             Recovered::Completed => {
-                self.note(
-                    "changes.kept",
-                    json!({ "exec_id": exec, "after": "a crash" }),
-                )?;
+                self.note_settled(exec, "changes.kept", json!({ "after": "a crash" }))?;
                 self.project.let_go(exec).map(drop)
             }
             // They wait as before.

@@ -186,6 +186,12 @@ impl Workspace<'_> {
                 .hint("run it again to its end")
                 .hint(format!("drop it: `glovebox discard {exec}`")));
         }
+        if record.writes == Writes::IfOk && record.status == Status::Lost {
+            let message = format!("`{exec}` was lost, and its changes count only if it succeeds");
+            return Err(Error::new(Code::Held, Stage::Judge, message)
+                .hint("run it again")
+                .hint(format!("drop them: `glovebox workspace discard {exec}`")));
+        }
         if alone && record.mode == Mode::Simulate {
             self.engine.may_apply_alone(&self.space, exec)?;
         }

@@ -18,7 +18,7 @@ use super::plan;
 use super::stage::{self, Stage};
 use crate::dir::{Dir, single};
 use crate::fault::{FsError, FsErrorKind, FsResult};
-use crate::stat::{Kind, stat_fd};
+use crate::stat::{FileTime, Kind, Stat, stat_fd};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
@@ -69,6 +69,7 @@ pub fn apply(
         stage: at,
         base: base.clone(),
         phase: Phase::Staging,
+        staged_at: None,
     };
     intent.save(home)?;
     pass("noted");
@@ -82,6 +83,8 @@ pub fn apply(
         }
     };
     intent.phase = Phase::Applying(ops);
+    let now = FileTime::now();
+    intent.staged_at = Some((now.sec, now.nsec));
     intent.save(home)?;
     pass("intent");
     match Work::of(&intent, home, lower)?.carry_out(home)? {
@@ -217,6 +220,7 @@ impl<'work> Work<'work> {
             stage: self.intent.stage.clone(),
             base: self.intent.base.clone(),
             phase: Phase::Applied,
+            staged_at: self.intent.staged_at,
         };
         finished.save(home)?;
         pass("applied");
@@ -347,9 +351,12 @@ impl<'work> Work<'work> {
                     staged,
                     new,
                     before,
+                    made,
                     ..
                 } => {
-                    if place.look()?.is_none_or(|it| Identity::of(&it) != *new) {
+                    let still = place.look()?.filter(|it| Identity::of(it) == *new);
+                    let Some(now) = still else { continue };
+                    if self.is_edited(op, &now, made.as_ref())? {
                         continue;
                     }
                     let from = self.at_stage(*staged)?;
@@ -374,6 +381,21 @@ impl<'work> Work<'work> {
             }
         }
         self.sync()
+    }
+
+    /// Whether somebody has worked on what was put there, or on anything in it.
+    fn is_edited(&self, op: &Op, now: &Stat, made: Option<&Mark>) -> FsResult<bool> {
+        let Some((sec, nsec)) = self.intent.staged_at else {
+            return Ok(false);
+        };
+        let staged_at = FileTime { sec, nsec };
+        match now.kind {
+            // A rename of ours changes the change time of a file under its other names, too.
+            Kind::Directory => plan::any_inside(self.lower, op.path().as_bytes(), |stat| {
+                stat.changed > staged_at && (stat.links == 1 || stat.modified > staged_at)
+            }),
+            _ => Ok(made.is_some_and(|made| !made.same_contents(now))),
+        }
     }
 
     /// Every directory in which a name changed.

@@ -25,6 +25,9 @@ pub(super) struct Intent {
     pub(super) stage: StageAt,
     pub(super) base: Base,
     pub(super) phase: Phase,
+    /// When the last of it was staged; unknown in a note of an older version.
+    #[serde(default)]
+    pub(super) staged_at: Option<(i64, u32)>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -105,6 +108,9 @@ pub(super) enum Op {
         staged: u64,
         new: Identity,
         before: Option<Mark>,
+        /// What was staged, if it is a file.
+        #[serde(default)]
+        made: Option<Mark>,
     },
     /// What stands there goes to the stage.
     Take {

@@ -8,12 +8,12 @@ use glovebox_model::ByteString;
 use super::attributes;
 use super::base::Base;
 use super::entry::{Change, Changes, What};
-use super::intent::{Dressing, Mark, Op};
+use super::intent::{Dressing, Identity, Mark, Op};
 use super::place::{Place, leads_nowhere, split};
 use super::stage::Stage;
 use crate::dir::{Dir, Order, Visit, WalkEnd, WalkLimits, walk};
 use crate::fault::{FsError, FsResult};
-use crate::stat::{Kind, stat_fd};
+use crate::stat::{Kind, Stat, stat_fd};
 
 /// The paths that are not what they were when the exec began, or when the changes were read.
 pub(super) fn conflicts(changes: &Changes, lower: &Dir, base: &Base) -> FsResult<Vec<ByteString>> {
@@ -75,6 +75,14 @@ fn was_there(change: &Change, place: &Place, base: &Base) -> FsResult<bool> {
 /// Whether anything below this directory was changed since, its own entry not counted. What cannot
 /// be looked at may have been.
 pub(super) fn inside_moved(root: &Dir, path: &[u8], base: &Base) -> FsResult<bool> {
+    any_inside(root, path, |stat| base.moved(stat))
+}
+
+pub(super) fn any_inside(
+    root: &Dir,
+    path: &[u8],
+    is_moved: impl Fn(&Stat) -> bool,
+) -> FsResult<bool> {
     let limits = WalkLimits {
         depth: usize::MAX,
         path_bytes: usize::MAX,
@@ -84,7 +92,7 @@ pub(super) fn inside_moved(root: &Dir, path: &[u8], base: &Base) -> FsResult<boo
     let mut moved = false;
     let end = walk(&root.enter(path)?, limits, Order::AsRead, &mut |visit| {
         moved |= match visit {
-            Visit::Entry(entry) => base.moved(&entry.stat),
+            Visit::Entry(entry) => is_moved(&entry.stat),
             Visit::Skipped { .. } => true,
         };
         match moved {
@@ -135,12 +143,13 @@ pub(super) fn prepare(
                     let staged = next;
                     next += 1;
                     let at = staged.to_string().into_bytes();
-                    let new = stage.add(upper, change, after, at)?;
+                    let made = stage.add(upper, change, after, at)?;
                     moves.push(Op::Put {
                         path,
                         staged,
-                        new,
+                        new: Identity::of(&made),
                         before,
+                        made: (made.kind == Kind::File).then(|| Mark::of(&made)),
                     });
                 }
             }

@@ -15,12 +15,12 @@ use rustix::io::Errno;
 
 use super::attributes;
 use super::entry::{Change, Facts};
-use super::intent::{Dressing, Identity, StageAt, sync_directory};
+use super::intent::{Dressing, StageAt, sync_directory};
 use super::place::{Place, split};
 use super::read::link_text;
 use crate::dir::{Dir, single, temporary_name};
 use crate::fault::{FsError, FsErrorKind, FsResult};
-use crate::stat::{FileId, Kind};
+use crate::stat::{FileId, Kind, Stat};
 
 const NAME: &str = "stage";
 /// Fewer are synced one by one; with more, all that the file system has is cheaper.
@@ -108,14 +108,14 @@ impl Stage {
         Some(at)
     }
 
-    /// Makes the new side of a change at `at`, and says which file it is.
+    /// Makes the new side of a change at `at`, and says what it is.
     pub(super) fn add(
         &mut self,
         upper: &Dir,
         change: &Change,
         after: &Facts,
         at: Vec<u8>,
-    ) -> FsResult<Identity> {
+    ) -> FsResult<Stat> {
         let source = Place::below(upper, change.path.as_bytes())?;
         let target = Place::below(&self.dir, &at)?;
         match after.kind {
@@ -128,9 +128,7 @@ impl Stage {
             }
         }
         let made = target.look()?;
-        let made =
-            made.ok_or_else(|| FsError::os("stage", change.path.as_bytes(), Errno::NOENT))?;
-        Ok(Identity::of(&made))
+        made.ok_or_else(|| FsError::os("stage", change.path.as_bytes(), Errno::NOENT))
     }
 
     fn directory(

@@ -12,6 +12,7 @@ use glovebox_model::{Code, Error, LimitKind, Profile, Result, Stage};
 use glovebox_workspace::Dir;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use self::terms::allow;
 pub(crate) use self::terms::lease_over;
@@ -37,6 +38,10 @@ const GRACE: Duration = Duration::from_millis(750);
 const SWEEP_GRACE: Duration = Duration::from_secs(10);
 /// From TERM to KILL when somebody canceled: a program may want to tidy up.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
+
+/// From telling the keeper to end the sandbox to ending the keeper. It needs a moment for thousands
+/// of processes; one that was stopped would need forever.
+const KEEPER_GRACE: Duration = Duration::from_secs(5);
 
 const SIGKILL: i32 = 9;
 const SIGXCPU: i32 = 24;
@@ -357,9 +362,10 @@ impl<'run> Run<'run> {
                 self.stop(Reason::Canceled, Duration::ZERO);
             }
             None if now >= self.deadline => self.stop(Reason::Limit(LimitKind::Wall), GRACE),
-            Some(stopping) if stopping.force != Force::Killed && now >= stopping.harder_at => {
-                self.kill();
-            }
+            Some(stopping) if now >= stopping.harder_at => match stopping.force {
+                Force::Asked | Force::Swept => self.kill(),
+                Force::Killed => self.end_keeper(),
+            },
             _ => {}
         }
         let group = self.seat.group.as_ref();
@@ -397,8 +403,22 @@ impl<'run> Run<'run> {
             stopping.harder_at = Instant::now() + SWEEP_GRACE;
         } else {
             let _ = self.seat.handle.kill();
+            if stopping.force != Force::Killed {
+                stopping.harder_at = Instant::now() + KEEPER_GRACE;
+            }
             stopping.force = Force::Killed;
         }
+    }
+
+    /// Everything inside dies with its keeper; pid 1 is the last to go.
+    fn end_keeper(&mut self) {
+        let init = self.watch.init().and_then(Pid::from_raw);
+        let init = init.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let _ = self.seat.handle.end_keeper();
+        if let (Some(init), Ok(patience)) = (init, Timespec::try_from(KEEPER_GRACE)) {
+            let _ = poll(&mut [PollFd::new(&init, PollFlags::IN)], Some(&patience));
+        }
+        self.finish(End::Gone, Moment::now());
     }
 
     fn canceled(&mut self, times: usize) {

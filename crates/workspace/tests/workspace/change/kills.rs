@@ -175,3 +175,30 @@ fn where_somebody_else_has_been_it_is_taken_back() {
     }
     assert!(taken_back > 3, "{taken_back}");
 }
+
+/// Files that were put there before the kill, edited in place since: a file, and one in a new directory.
+#[test]
+fn what_somebody_edited_in_place_since_is_not_taken_back() {
+    let mut in_the_middle = 0;
+    for moment in 1.. {
+        let ground = Ground::new();
+        ground.sh("echo a > a; echo z > z");
+        let held = ground.hold();
+        ground.changed_by(&held, "echo n > a; mkdir m; echo m > m/x; echo n > z");
+        let was_killed = killed(ground.path("work"), ground.path("held"), moment);
+        let edited =
+            ground.sh("for f in a m/x z; do [ -e $f ] && echo theirs >> $f && echo $f; done; true");
+        let recovered = held.recover(&ground.lower).unwrap();
+        nothing_is_left(&ground);
+        for name in edited.lines() {
+            let now = ground.sh(&format!("tail -n 1 {name}"));
+            assert_eq!(now, "theirs\n", "{name} at {moment}: {recovered:?}");
+        }
+        let rolled_back = matches!(recovered, Recovered::RolledBack { .. });
+        in_the_middle += u32::from(rolled_back && edited.contains("m/x"));
+        if !was_killed {
+            break;
+        }
+    }
+    assert!(in_the_middle > 0);
+}
