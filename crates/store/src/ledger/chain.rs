@@ -219,7 +219,7 @@ impl<'t> Chains<'t> {
         for (space, head) in &self.heads {
             let signature = self.sign(Claim::Head, space.as_str(), *head);
             self.session
-                .execute(
+                .change_one(
                     "INSERT INTO ledger_heads (space_id, seq, hash, public_key, signature)
                      VALUES (?1, ?2, ?3, ?4, ?5)
                      ON CONFLICT (space_id) DO UPDATE SET seq = excluded.seq, hash = excluded.hash,
@@ -286,7 +286,7 @@ impl<'t> Chains<'t> {
     }
 
     fn insert(&self, entry: &StoredEntry) -> SqlResult<()> {
-        self.session.execute(
+        self.session.change_one(
             "INSERT INTO ledger_entries (space_id, seq, at, kind, exec_id, ids, tags, body,
                  prev_hash, hash)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
@@ -302,17 +302,15 @@ impl<'t> Chains<'t> {
                 &entry.prev_hash,
                 &entry.hash
             ],
-        )?;
-        Ok(())
+        )
     }
 
     fn keep_checkpoint(&self, space: &str, head: Head) -> SqlResult<()> {
         let signature = self.sign(Claim::Checkpoint, space, head);
-        self.session.execute(
+        self.session.change_one(
             "INSERT INTO ledger_checkpoints (space_id, seq, hash, signature)
              VALUES (?1, ?2, ?3, ?4)",
             values![space, head.seq.cast_signed(), &head.hash, &signature],
-        )?;
-        Ok(())
+        )
     }
 }

@@ -4,6 +4,7 @@
 pub(crate) mod chain;
 pub(crate) mod encoding;
 pub(crate) mod entry;
+pub(crate) mod exec_proof;
 mod export;
 pub(crate) mod index;
 pub(crate) mod key;

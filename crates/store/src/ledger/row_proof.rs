@@ -10,6 +10,7 @@ use serde_json::{Value as Json, json};
 use super::chain::{Chains, Draft, Link};
 use super::encoding::{Hash, canonical, encode_bytes, sha256};
 use super::entry::StoredEntry;
+use super::exec_proof::believed;
 use super::walk::Walk;
 use crate::failure::{Doing, internal, tampered};
 use crate::hex;
@@ -260,28 +261,25 @@ fn present(session: &Session, table: Guarded, space: &str, key: &str) -> Result<
         .transpose()
 }
 
-/// Where the last entry about a row should stand, and what that says of it.
+/// Where the last entry about a row should stand, and what that says of it when it is believed.
 fn last_about(
     session: &Session,
     table: Guarded,
     space: &str,
     key: &str,
 ) -> Result<Option<(i64, Option<Said>)>> {
-    let found: Option<(i64, Option<Vec<u8>>)> = session
+    let place: Option<i64> = session
         .row(
-            "SELECT r.seq, e.body FROM ledger_rows r
-             LEFT JOIN ledger_entries e ON e.space_id = r.space_id AND e.seq = r.seq
-             WHERE r.space_id = ?1 AND r.kind = ?2 AND r.key = ?3",
+            "SELECT seq FROM ledger_rows WHERE space_id = ?1 AND kind = ?2 AND key = ?3",
             values![space, table.table(), key],
-            |row| Ok((row.get(0)?, row.cell(1)?)),
+            |row| row.get(0),
         )
         .doing("read what an entry says")?;
-    Ok(found.map(|(seq, body)| {
-        let body = body.unwrap_or_default();
-        let mut said = named(&String::from_utf8_lossy(&body));
-        let said = said.remove(&(table.table().to_owned(), key.to_owned()));
-        (seq, said)
-    }))
+    let Some(seq) = place else { return Ok(None) };
+    let entry = believed(session, space, seq)?;
+    let said = entry
+        .and_then(|entry| named(&entry.body).remove(&(table.table().to_owned(), key.to_owned())));
+    Ok(Some((seq, said)))
 }
 
 /// Whether a row is not as the last entry about it says, or is there when none says so. To be asked
@@ -487,12 +485,11 @@ impl Chains<'_> {
     /// The last entry about this stands there.
     pub(super) fn place(&self, space: &SpaceId, kind: &str, key: &str, link: Link) -> Result<()> {
         self.session()
-            .execute(
+            .change_one(
                 "INSERT INTO ledger_rows (space_id, kind, key, seq) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT (space_id, kind, key) DO UPDATE SET seq = excluded.seq",
                 values![space.as_str(), kind, key, link.seq],
             )
-            .doing("write where the last entry stands")?;
-        Ok(())
+            .doing("write where the last entry stands")
     }
 }

@@ -112,6 +112,19 @@ pub struct Verification {
 }
 
 impl Verification {
+    /// Of a ledger that could not be looked at, since it is not one any more.
+    pub fn of_nothing(what: String) -> Self {
+        let mut found = Self {
+            all_spaces: true,
+            entries: 0,
+            head: None,
+            spaces: Vec::new(),
+            problems: Vec::new(),
+        };
+        found.problem(what);
+        found
+    }
+
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
     }

@@ -362,15 +362,13 @@ fn a_process_that_saw_more_notices_an_old_copy() {
     run_one(&it.store);
     // The old rows with their old, truly signed head.
     it.drop_triggers();
-    it.database()
-        .execute_batch(&format!(
-            "ATTACH '{}' AS old;
+    it.execute(&format!(
+        "ATTACH '{}' AS old;
              DELETE FROM ledger_entries WHERE seq > 2; DELETE FROM ledger_terms WHERE seq > 2;
              DELETE FROM sandbox_execs WHERE opened_seq > 2;
              DELETE FROM ledger_heads; INSERT INTO ledger_heads SELECT * FROM old.ledger_heads;",
-            old.join("glovebox.db").display()
-        ))
-        .unwrap();
+        old.join("glovebox.db").display()
+    ));
     assert!(it.verify().is_sound(), "nothing inside can tell");
     let error = it.store.plan("o", &running()).unwrap_err();
     assert_eq!(error.code, Code::LedgerTampered);

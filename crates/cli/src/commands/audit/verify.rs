@@ -68,10 +68,28 @@ fn verify_here(
     expectations: &Expectations,
 ) -> Result<Verification> {
     let context = Context::new(global);
-    if let Some(records) = context.records()? {
-        return records.verify(space, expectations);
+    match context.records() {
+        Ok(Some(records)) => records.verify(space, expectations),
+        Ok(None) => Ok(missing(&context.state_path()?, expectations)),
+        // What cannot be opened since somebody changed it is a finding, and not a failure to look.
+        Err(error) if error.code == Code::LedgerTampered => {
+            Ok(Verification::of_nothing(error.message))
+        }
+        Err(error) => {
+            let emptied = missing_database(&context.state_path()?);
+            let found = missing(&context.state_path()?, expectations);
+            match emptied && !found.is_sound() {
+                true => Ok(found),
+                false => Err(error),
+            }
+        }
     }
-    Ok(missing(&context.state_path()?, expectations))
+}
+
+/// Whether nothing is left of the database, or an empty file.
+fn missing_database(state: &Path) -> bool {
+    let database = std::fs::metadata(state.join("glovebox.db"));
+    database.map_or(true, |it| it.len() == 0)
 }
 
 /// Without a database. Nothing was ever written, unless something outside of it says otherwise.
