@@ -11,7 +11,7 @@ pub(crate) fn an_export_can_be_verified_elsewhere() {
     }
     let checkpoint = house.get("/v1/audit/checkpoint").json();
     let expected = Expectations {
-        checkpoint: Some(serde_json::from_value(checkpoint.clone()).unwrap()),
+        checkpoints: vec![serde_json::from_value(checkpoint.clone()).unwrap()],
         ..Expectations::default()
     };
     // More often than at once: whoever has ended leaves its place.

@@ -23,7 +23,7 @@ mod walk;
 pub use entry::{Entry, Kind};
 pub use export::{Export, ExportFormat};
 pub use key::Checkpoint;
-pub use offline::verify_export;
+pub use offline::{read_checkpoints, verify_export};
 pub use query::EntryFilter;
 pub use timeline::{Step, Timeline, TimelineFilter};
 pub use walk::{Expectations, Problem, SpaceLedger, Verification, parse_receipt};

@@ -28,6 +28,7 @@ on_both_databases! {
     a_forged_row_is_not_used_and_never_vouched_for,
     an_edited_exec_is_ended_by_who_takes_it_over,
     an_edited_or_invented_entry_is_not_believed_at_use,
+    whose_a_sandbox_is_and_what_it_has_is_under_proof,
 }
 
 fn ann() -> Actor {
@@ -853,4 +854,39 @@ fn an_edited_or_invented_entry_is_not_believed_at_use(it: Fixture) {
     ));
     believed("edited");
     assert_ne!(seq, &later[0]);
+}
+
+/// Only how it stands is not: that changes with each exec, without an entry.
+fn whose_a_sandbox_is_and_what_it_has_is_under_proof(it: Fixture) {
+    let mut row = sandbox_in(SpaceId::local(), "kept");
+    row.agent_id = Some("bot".to_owned());
+    it.store.sandbox_put_new(&row, "o").unwrap();
+    let id = &row.sandbox_id;
+    it.store
+        .sandbox_update(id, "o", |mut row| {
+            row.uses += 1;
+            row
+        })
+        .unwrap();
+    it.store
+        .sandbox_update(id, "o", |mut row| {
+            row.container_id = Some("c0ffee".to_owned());
+            row
+        })
+        .unwrap();
+    it.assert_sound();
+    it.store.sandbox_ensure_unchanged(&row).unwrap();
+    let what = format!("local: `sandboxes/{id}` was edited");
+    for (from, to) in [
+        ("\"agent_id\":\"bot\"", "\"agent_id\":\"eve\""),
+        ("c0ffee", "beef"),
+        (row.config_hash.as_str(), "0"),
+        ("\"keep_root\":false", "\"keep_root\":true"),
+    ] {
+        let edit = format!("UPDATE sandboxes SET record = replace(record, '{from}', '{to}')");
+        assert_found(&it, &edit, &what);
+    }
+    it.execute("UPDATE sandboxes SET record = replace(record, 'c0ffee', 'beef')");
+    let error = it.store.sandbox_ensure_unchanged(&row).unwrap_err();
+    assert_eq!(error.code, Code::LedgerTampered, "{error}");
 }

@@ -443,7 +443,7 @@ fn only_a_receipt_or_an_outside_checkpoint_proves_a_rewrite_with_the_key(it: Fix
     let verify = |store: &Store, receipts: Vec<ReceiptRef>, checkpoint: Option<Checkpoint>| {
         let expectations = Expectations {
             receipts,
-            checkpoint,
+            checkpoints: checkpoint.into_iter().collect(),
             ..Expectations::default()
         };
         store.verify(&SpaceId::local(), &expectations).unwrap()
@@ -495,7 +495,7 @@ fn an_export_verifies_without_the_database(it: Fixture) {
     let bytes = export(&ledger.it.store);
     let expectations = Expectations {
         receipts: ledger.receipts.clone(),
-        checkpoint: Some(last_line_checkpoint(&bytes)),
+        checkpoints: vec![last_line_checkpoint(&bytes)],
         public_key: Some(last_line_checkpoint(&bytes).public_key),
         ..Expectations::default()
     };
