@@ -258,6 +258,7 @@ impl There {
             of_spaces,
             checkpoints,
             public_key,
+            abandoned: _,
         } = expectations;
         let knows_receipts = !receipts.is_empty() || !of_spaces.is_empty();
         if !knows_receipts && checkpoints.is_empty() && public_key.is_none() {

@@ -120,6 +120,8 @@ pub(crate) struct Chains<'t> {
     /// Heads that this process signed or checked before.
     known: &'t HashMap<SpaceId, Head>,
     heads: HashMap<SpaceId, Head>,
+    /// The last checkpoint of the operator's chain in this transaction.
+    passed: Option<Head>,
     now: Timestamp,
 }
 
@@ -135,6 +137,7 @@ impl<'t> Chains<'t> {
             key,
             known,
             heads: HashMap::new(),
+            passed: None,
             now,
         }
     }
@@ -194,6 +197,9 @@ impl<'t> Chains<'t> {
         if head.seq.is_multiple_of(CHECKPOINT_EVERY) {
             self.keep_checkpoint(&entry.space, head)
                 .doing("write the ledger's checkpoint")?;
+            if is_operator(&entry.space) {
+                self.passed = Some(head);
+            }
         }
         self.heads.insert(draft.space.clone(), head);
         self.note_if_due(&draft.space, head)?;
@@ -212,6 +218,12 @@ impl<'t> Chains<'t> {
     /// The operator's chain has a head before its first entry: without one it was deleted.
     pub(crate) fn begin(&mut self) {
         self.heads.entry(SpaceId::local()).or_insert(NOTHING);
+    }
+
+    /// The checkpoint of the operator's chain that was passed, unless it was undone.
+    pub(crate) fn passed(&self) -> Option<Head> {
+        let end = self.heads.get(&SpaceId::local())?;
+        self.passed.filter(|passed| passed.seq <= end.seq)
     }
 
     /// Signs the heads. Returns them for the next transaction.

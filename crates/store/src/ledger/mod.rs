@@ -7,6 +7,7 @@ pub(crate) mod entry;
 pub(crate) mod exec_proof;
 mod export;
 pub(crate) mod index;
+pub(crate) mod kept_head;
 pub(crate) mod key;
 mod ocsf;
 mod offline;

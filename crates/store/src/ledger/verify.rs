@@ -8,6 +8,7 @@ use glovebox_model::{Code, Result, SpaceId, Stage};
 use super::chain::{CHECKPOINT_EVERY, ENTRY_COLUMNS, StoredHead, read_entry};
 use super::entry::StoredEntry;
 use super::index;
+use super::kept_head::KeptHead;
 use super::key::{Claim, PublicKey};
 use super::operator::{Notes, is_operator};
 use super::row_check;
@@ -24,6 +25,8 @@ const AT_ONCE: usize = 500;
 const TERMS_AT_ONCE: usize = 250;
 /// So many at most: more say nothing new.
 const DAMAGES_MOST: usize = 100;
+/// Who remembers where the operator's chain was.
+const KEPT: &str = "`ledger.head` beside the key";
 /// Checkpoints that are named where some are missing.
 const MISSED_MOST: u64 = 100;
 
@@ -36,7 +39,11 @@ impl Store {
             self.read(|session| {
                 let (space, key) = (space.as_str(), key.as_ref());
                 let mut notes = Notes::default();
+                let kept = self.kept_head(session)?.filter(|_| is_operator(space));
                 let mut walk = Walk::new(space, expectations);
+                if let Some(kept) = &kept {
+                    walk.await_entry(kept.seq, &kept.hash, KEPT);
+                }
                 for damage in damages(session)? {
                     walk.problem(None, damage);
                 }
@@ -59,7 +66,10 @@ impl Store {
     pub fn verify_all(&self, expectations: &Expectations) -> Result<Verification> {
         let verify = || {
             let key = self.existing_key()?.map(|key| key.public());
-            self.read(|session| check_all(session, key.as_ref(), expectations))
+            self.read(|session| {
+                let kept = self.kept_head(session)?;
+                check_all(session, key.as_ref(), kept.as_ref(), expectations)
+            })
         };
         or_tampered(verify())
     }
@@ -94,6 +104,7 @@ fn damages(session: &Session) -> Result<Vec<String>> {
 fn check_all(
     session: &Session,
     key: Option<&PublicKey>,
+    kept: Option<&KeptHead>,
     expectations: &Expectations,
 ) -> Result<Verification> {
     let operator = SpaceId::local();
@@ -101,6 +112,9 @@ fn check_all(
     let mut notes = Notes::default();
     let known = expectations.narrowed(operator);
     let mut walk = Walk::new(operator, &known);
+    if let Some(kept) = kept {
+        walk.await_entry(kept.seq, &kept.hash, KEPT);
+    }
     for damage in damages(session)? {
         walk.problem(None, damage);
     }
@@ -191,6 +205,7 @@ fn walk_entries<'e>(
                 Ok((read_entry(row)?, VouchedRow::read(session, row, 10)?))
             })
             .doing("read the ledger")?;
+        walk.ensure_awaited()?;
         let Some((last, _)) = rows.last() else { break };
         after = last.seq;
         let mut entries = Vec::with_capacity(rows.len());

@@ -2,6 +2,8 @@
 //! the database and an export.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use glovebox_model::{Code, Error, ReceiptRef, Result, SpaceId, Stage};
 use serde::{Deserialize, Serialize};
@@ -26,6 +28,8 @@ pub struct Expectations {
     pub checkpoints: Vec<Checkpoint>,
     /// Hexadecimal.
     pub public_key: Option<String>,
+    /// Set when nobody waits for the answer any more.
+    pub abandoned: Arc<AtomicBool>,
 }
 
 impl Expectations {
@@ -42,6 +46,7 @@ impl Expectations {
             of_spaces: Vec::new(),
             checkpoints: self.checkpoints_of(space).cloned().collect(),
             public_key: self.public_key.clone(),
+            abandoned: Arc::clone(&self.abandoned),
         }
     }
 
@@ -246,6 +251,18 @@ impl<'e> Walk<'e> {
             space_id,
             seq,
             what,
+        }
+    }
+
+    /// To be asked now and then: a ledger is long.
+    pub(crate) fn ensure_awaited(&self) -> Result<()> {
+        match self.expectations.abandoned.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(Error::new(
+                Code::Canceled,
+                Stage::Close,
+                "nobody waits for the verification any more",
+            )),
         }
     }
 

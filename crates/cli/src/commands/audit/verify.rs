@@ -78,7 +78,13 @@ fn verify_here(
 ) -> Result<Verification> {
     let context = Context::new(global);
     match context.records() {
-        Ok(Some(records)) => records.verify(space, expectations),
+        Ok(Some(records)) => {
+            let found = records.verify(space, expectations)?;
+            match space {
+                Some(space) if found.entries == 0 && found.is_sound() => no_such(space, found),
+                _ => Ok(found),
+            }
+        }
         Ok(None) => Ok(missing(&context.state_path()?, expectations)),
         // What cannot be opened since somebody changed it is a finding, and not a failure to look.
         Err(error) if error.code == Code::LedgerTampered => {
@@ -93,6 +99,19 @@ fn verify_here(
             }
         }
     }
+}
+
+/// A space without any entry never began; the operator's may be empty.
+fn no_such(space: &SpaceId, found: Verification) -> Result<Verification> {
+    if *space == SpaceId::local() {
+        return Ok(found);
+    }
+    Err(Error::new(
+        Code::NotFound,
+        Stage::Parse,
+        format!("there is no space `{space}`"),
+    )
+    .hint("all of them: `glovebox audit verify --json` has their names"))
 }
 
 /// Whether nothing is left of the database, or an empty file.
