@@ -23,31 +23,34 @@ fn database(bench: &Bench) -> Connection {
     Connection::open(bench.state().join("glovebox.db")).unwrap()
 }
 
-/// Without the triggers and checks that stop mistakes: whoever owns the file can drop them.
-fn unguarded(bench: &Bench) -> Connection {
+/// Without the triggers and checks that stop mistakes: whoever owns the file can drop them. With what
+/// puts the triggers back, so that nobody misses them.
+fn unguarded(bench: &Bench) -> (Connection, String) {
     let database = database(bench);
     database
         .execute_batch("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;")
         .unwrap();
-    let triggers: Vec<String> = database
-        .prepare("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+    let triggers: Vec<(String, String)> = database
+        .prepare("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
         .unwrap()
-        .query_map((), |row| row.get(0))
+        .query_map((), |row| Ok((row.get(0)?, row.get(1)?)))
         .unwrap()
         .collect::<rusqlite::Result<_>>()
         .unwrap();
-    for trigger in triggers {
+    let mut again = String::new();
+    for (trigger, sql) in triggers {
         database
             .execute_batch(&format!("DROP TRIGGER {trigger}"))
             .unwrap();
+        again.push_str(&format!("{sql};"));
     }
-    database
+    (database, again)
 }
 
 /// Each change alone, on a ledger of its own; the change must really have changed something.
 fn found(change: &str) {
     let (bench, _) = ten_runs();
-    let database = unguarded(&bench);
+    let (database, again) = unguarded(&bench);
     let before = database.total_changes();
     database.execute_batch(change).unwrap();
     assert_ne!(
@@ -55,6 +58,7 @@ fn found(change: &str) {
         before,
         "nothing changed: {change}"
     );
+    database.execute_batch(&again).unwrap();
     drop(database);
     let verification = bench.verify(&[]);
     assert!(!verification.is_sound(), "not found: {change}");

@@ -116,11 +116,24 @@ fn tamper(trial: &Trial, sql: &str) {
     database
         .busy_timeout(std::time::Duration::from_secs(60))
         .unwrap();
-    let open = "DROP TRIGGER IF EXISTS entries_are_not_edited;
-                DROP TRIGGER IF EXISTS entries_are_not_deleted;
-                DROP TRIGGER IF EXISTS checkpoints_are_not_edited;
-                DROP TRIGGER IF EXISTS checkpoints_are_not_deleted;";
-    database.execute_batch(&format!("{open}{sql}")).unwrap();
+    let triggers: Vec<(String, String)> = database
+        .prepare("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
+        .unwrap()
+        .query_map((), |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap()
+        .collect::<rusqlite::Result<_>>()
+        .unwrap();
+    let dropped = triggers
+        .iter()
+        .map(|(name, _)| format!("DROP TRIGGER {name};"));
+    let again = triggers.iter().map(|(_, sql)| format!("{sql};"));
+    let (dropped, again): (String, String) = (dropped.collect(), again.collect());
+    // At once, and put back: a server that looks in between would miss them.
+    database
+        .execute_batch(&format!(
+            "BEGIN IMMEDIATE; {dropped} {sql}; {again} COMMIT;"
+        ))
+        .unwrap();
 }
 
 /// What the tool that knows a checkpoint says.

@@ -180,6 +180,10 @@ pub(crate) fn discreet(mut error: Error) -> Error {
     error.causes.clear();
     error.rule = None;
     error.hints = vec!["the server's log says more under the id of this request".to_owned()];
+    if error.code == Code::LedgerTampered {
+        let look = "an admin or an auditor sees where: `GET /v1/audit/verify`";
+        error.hints.push(look.to_owned());
+    }
     instead.clone_into(&mut error.message);
     error
 }

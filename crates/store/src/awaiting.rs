@@ -7,6 +7,7 @@ use crate::admission::{Admitted, Terms};
 use crate::approval_rows;
 use crate::failure::{at, internal};
 use crate::leases::{self, NOBODY};
+use crate::ledger::exec_proof::ensure_exec_unchanged;
 use crate::rows::{self, OpenRow, StoredRecord, bare};
 use crate::sql::Session;
 use crate::stages::{Adopted, Opened};
@@ -133,6 +134,7 @@ fn own_row(session: &Session, owner: &str, id: &Id) -> Result<OpenRow> {
     leases::ensure_held(session, owner)?;
     let row = rows::ensure_open(session, &id.0, &id.1)?;
     rows::ensure_owned(&row, owner, &id.1)?;
+    ensure_exec_unchanged(session, id)?;
     Ok(row)
 }
 

@@ -31,6 +31,7 @@ impl<T> Doing<T> for Result<T, SqlError> {
         self.map_err(|error| match error {
             SqlError::Sqlite(error) => from_sqlite(&error, what),
             SqlError::Postgres(error) => from_postgres(&error, what),
+            SqlError::Tampered(found) => tampered(found),
         })
     }
 }

@@ -60,7 +60,7 @@ pub use grants::GrantFilter;
 pub use leases::NOBODY;
 pub use ledger::{
     Checkpoint, Entry, EntryFilter, Expectations, Export, ExportFormat, Kind, Problem, SpaceLedger,
-    Step, Timeline, TimelineFilter, Verification, parse_receipt, verify_export,
+    Step, Timeline, TimelineFilter, Verification, parse_receipt, read_checkpoints, verify_export,
 };
 pub use mask::{Hide, Mask};
 pub use outbox::{Attempted, Claimed, DeliveryFilter, Subscription};

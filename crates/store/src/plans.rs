@@ -13,7 +13,7 @@ use crate::ledger::timeline::along_thread;
 use crate::ledger::trail::{Trail, end_of_walk, length_of_list};
 use crate::ledger::{EntryFilter, Kind};
 use crate::outbox::{DUE, DeliveryFilter};
-use crate::sql::{Session, Value, values};
+use crate::sql::{Session, Shape, Value, values};
 use crate::state_dir::StateDir;
 use crate::store::Store;
 use crate::tokens::TokenFilter;
@@ -431,12 +431,12 @@ fn ledger_of(entries: u32) -> (tempfile::TempDir, StateDir, Store) {
 /// Steps of SQLite's machine for all statements of one page of a search.
 fn steps(state: &StateDir, filter: &EntryFilter) -> i32 {
     let connection = rusqlite::Connection::open(state.database()).unwrap();
-    let session = Session::Sqlite(connection);
+    let session = Session::Sqlite(connection, Shape::default());
     let reach = index::reach(&session, "local").unwrap();
     let space = SpaceId::local();
     let trail = Trail::of(&session, &space, filter, reach).unwrap();
     session.rows(&trail.sql, &trail.values, |_| Ok(())).unwrap();
-    let Session::Sqlite(connection) = &session else {
+    let Session::Sqlite(connection, _) = &session else {
         unreachable!("it was opened above");
     };
     // Statements are kept with the steps that they took.

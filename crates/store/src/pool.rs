@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use glovebox_model::{Code, Error, Result, Stage};
 
 use crate::failure::{Doing, locked};
-use crate::sql::{Access, Server, Session, SqlResult, Writing, connect_sqlite, empty_log};
+use crate::sql::{Access, Server, Session, Shape, SqlResult, Writing, connect_sqlite, empty_log};
 
 const IDLE_MOST: usize = 8;
 /// A PostgreSQL server has a hundred connections by default, for everybody.
@@ -123,13 +123,13 @@ impl Pool {
         .map(|(taken, ())| taken)
     }
 
-    /// For a single statement that changes nothing or may be repeated: no transaction around it.
+    /// For a single statement that changes nothing, or on PostgreSQL may be repeated.
     pub(crate) fn once<T>(
         &self,
         what: &str,
-        work: impl FnMut(&Session) -> SqlResult<T>,
+        mut work: impl FnMut(&Session) -> SqlResult<T>,
     ) -> Result<T> {
-        let (taken, result) = self.with_living(work, what)?;
+        let (taken, result) = self.with_living(|session| session.once(&mut work), what)?;
         taken.give_back();
         Ok(result)
     }
@@ -202,7 +202,7 @@ impl Pool {
     fn connect(&self) -> Result<Session> {
         match &self.source {
             Source::File(path, writing) => connect_sqlite(path, self.patience, *writing)
-                .map(Session::Sqlite)
+                .map(|connection| Session::Sqlite(connection, Shape::default()))
                 .doing(&format!("open the database `{}`", path.display())),
             Source::Server(server) => server.connect(),
         }
@@ -215,7 +215,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         let idle = std::mem::take(&mut locked(&self.state).idle);
         if let Source::File(_, writing) = self.source {
-            if let (Writing::Much, Some(Session::Sqlite(connection))) = (writing, idle.first()) {
+            if let (Writing::Much, Some(Session::Sqlite(connection, _))) = (writing, idle.first()) {
                 let _ = empty_log(connection);
             }
             return;

@@ -74,14 +74,21 @@ pub(crate) fn open_of(session: &Session, owner: &str) -> Result<Vec<Exec>> {
     let rows = session
         .rows(
             &format!(
-                "SELECT {COLUMNS} FROM sandbox_execs WHERE owner_id = ?1 AND closed_seq IS NULL
-                 ORDER BY space_id, opened_seq"
+                "SELECT {COLUMNS}, space_id FROM sandbox_execs
+                 WHERE owner_id = ?1 AND closed_seq IS NULL ORDER BY space_id, opened_seq"
             ),
             values![owner],
-            read_row,
+            |row| Ok((read_row(row)?, row.get(4)?)),
         )
         .doing("look for open execs")?;
-    rows.into_iter().map(ExecRow::into_exec).collect()
+    let exec = |(row, space): (ExecRow, String)| {
+        let (space, id) = parse_ids(vec![(space, row.exec_id.clone())])?.remove(0);
+        let mut exec = row.into_exec()?;
+        // Whatever the record says: it is this row that is changed.
+        (exec.ids.space_id, exec.exec_id) = (space, id);
+        Ok(exec)
+    };
+    rows.into_iter().map(exec).collect()
 }
 
 /// The ids of the same rows, without reading what they hold.
@@ -174,8 +181,7 @@ pub(crate) fn insert(
         names.join(", "),
         places.join(", ")
     );
-    session.execute(&sql, &values).doing("write the exec")?;
-    Ok(())
+    session.change_one(&sql, &values).doing("write the exec")
 }
 
 fn update<'v>(
@@ -193,8 +199,7 @@ fn update<'v>(
         "UPDATE sandbox_execs SET {} WHERE space_id = ?1 AND exec_id = ?2",
         assignments.join(", ")
     );
-    session.execute(&sql, &values).doing("write the exec")?;
-    Ok(())
+    session.change_one(&sql, &values).doing("write the exec")
 }
 
 /// An open row, as far as it matters for what may be done with it.

@@ -198,7 +198,14 @@ impl Store {
         .map_err(at(Stage::Admit))
     }
 
-    /// Changes how a sandbox stands. What it is and was made with stays: its ids, its name, its
+    /// That a sandbox is as the ledger says, before an exec uses it.
+    pub fn sandbox_ensure_unchanged(&self, sandbox: &Sandbox) -> Result<()> {
+        let (space, id) = (&sandbox.space_id, sandbox.sandbox_id.as_str());
+        self.read(|session| ensure_unchanged(session, Guarded::Sandboxes, space, id))
+            .map_err(at(Stage::Open))
+    }
+
+    /// Changes how a sandbox stands; an entry says so when it is another container. What it is and was made with stays: its ids, its name, its
     /// image, when it was made. The change is made while nobody else can write: it must be quick,
     /// and must not use the store.
     pub fn sandbox_update(
@@ -215,9 +222,18 @@ impl Store {
             keep_identity(&before, &mut after);
             after.created_at = before.created_at;
             after.config.image.clone_from(&before.config.image);
-            if after != before {
-                registry::rewrite(session, &after)?;
+            if after == before {
+                return Ok(after);
             }
+            if made_with(&after) == made_with(&before) {
+                registry::rewrite(session, &after)?;
+                return Ok(after);
+            }
+            ensure_unchanged(session, Guarded::Sandboxes, &before.space_id, id.as_str())?;
+            registry::rewrite(session, &after)?;
+            let mut details = made_of(&after);
+            details["container_id"] = Json::from(after.container_id.clone());
+            append(chains, &after, "sandbox.started", details, false)?;
             Ok(after)
         })
         .map_err(at(Stage::Admit))
@@ -299,6 +315,16 @@ fn keep_identity(before: &Sandbox, after: &mut Sandbox) {
     after.lifetime = before.lifetime;
     after.scope.clone_from(&before.scope);
     after.agent_id.clone_from(&before.agent_id);
+}
+
+/// What of a row is vouched for and may change while it is the same sandbox.
+fn made_with(sandbox: &Sandbox) -> impl PartialEq + '_ {
+    (
+        &sandbox.config,
+        &sandbox.asked,
+        &sandbox.config_hash,
+        &sandbox.container_id,
+    )
 }
 
 fn ensure_free(session: &Session, sandbox: &Sandbox) -> Result<()> {

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use glovebox_model::{Code, Error, Result, Stage};
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
 use crate::adoption;
-use crate::failure::Doing;
+use crate::failure::{Doing, internal, tampered};
 use crate::ledger::key::LedgerKey;
-use crate::sql::Session;
+use crate::sql::{Session, Shape};
 use crate::state_dir::StateDir;
 
 /// Step N brings version N-1 to version N. Steps are only ever added.
@@ -38,20 +38,20 @@ pub(crate) fn bring_up(
     patience: Duration,
     key: impl FnOnce() -> Result<LedgerKey>,
 ) -> Result<()> {
-    let Session::Sqlite(connection) = session else {
+    let Session::Sqlite(connection, shape) = session else {
         return Ok(());
     };
-    if version(connection)? == LATEST {
+    if is_up(connection, shape)? {
         return Ok(());
     }
     // Switching to the write-ahead log cannot be part of a transaction, so one process at a time.
     let _alone = state.exclusively(patience)?;
-    // In this order: the process that made the key had the database's tables before it.
+    // In this order: the key has its name only when the database has its tables.
     let begun = state.has_begun()?;
-    let from = version(connection)?;
-    if from == LATEST {
+    if is_up(connection, shape)? {
         return Ok(());
     }
+    let from = version(connection)?;
     if from == 0 {
         if begun {
             return Err(state.database_is_gone());
@@ -63,17 +63,51 @@ pub(crate) fn bring_up(
             .doing("prepare the database")?;
     let done = usize::try_from(from).unwrap_or(STEPS.len());
     for step in &STEPS[done..] {
-        transaction
-            .execute_batch(step)
-            .doing("bring the database up to date")?;
+        transaction.execute_batch(step).map_err(not_older)?;
     }
+    let key_path = state.ledger_key();
     if from < PROVEN {
-        adoption::put_under_proof(session, &key()?)?;
+        let key = match from {
+            0 => LedgerKey::begin(&key_path),
+            _ => key(),
+        };
+        adoption::put_under_proof(session, &key?)?;
     }
     transaction
         .pragma_update(None, "user_version", LATEST)
         .doing("bring the database up to date")?;
-    transaction.commit().doing("bring the database up to date")
+    shape
+        .ensure_ours(connection)
+        .doing("bring the database up to date")?;
+    transaction.commit().doing("bring the database up to date")?;
+    LedgerKey::confirm(&key_path)
+}
+
+/// Whether it has the latest version; one that says so has its shape, too. One view for both.
+fn is_up(connection: &Connection, shape: &Shape) -> Result<bool> {
+    let what = "read the database";
+    connection.execute_batch("BEGIN DEFERRED").doing(what)?;
+    let is_latest = version(connection)? == LATEST;
+    if is_latest {
+        shape.ensure_ours(connection).doing(what)?;
+    }
+    connection.execute_batch("COMMIT").doing(what)?;
+    Ok(is_latest)
+}
+
+/// A step fails by itself only on tables that no older version had.
+fn not_older(error: rusqlite::Error) -> Error {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::Unknown) => {
+            tampered("the database claims to be of an older version, and has not its tables")
+                .caused_by(error)
+        }
+        _ => {
+            let failed: rusqlite::Result<()> = Err(error);
+            let failed = failed.doing("bring the database up to date").err();
+            failed.unwrap_or_else(|| internal("the database cannot be brought up to date"))
+        }
+    }
 }
 
 fn version(connection: &Connection) -> Result<i64> {
@@ -122,4 +156,20 @@ fn start_afresh(connection: &Connection) -> Result<()> {
         .hint("name a `--state-dir` on a local file system"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::{SHAPE, shape_of};
+
+    /// When a step was added: the value on the left is the new one of [`SHAPE`].
+    #[test]
+    fn the_steps_lead_to_the_shape_that_is_asked_for() {
+        let connection = Connection::open_in_memory().unwrap();
+        for step in STEPS {
+            connection.execute_batch(step).unwrap();
+        }
+        assert_eq!(shape_of(&connection).unwrap(), SHAPE);
+    }
 }

@@ -9,6 +9,7 @@ use crate::budget;
 use crate::failure::{at, internal};
 use crate::leases::{self, NOBODY};
 use crate::ledger::chain::Chains;
+use crate::ledger::exec_proof::{forged, is_exec_forged};
 use crate::outbox_rows::Happening;
 use crate::registry;
 use crate::request_keys::{self, RequestKey};
@@ -282,8 +283,12 @@ impl Store {
             }
             let mut adopted = Vec::new();
             for record in rows::open_of(session, &dead)? {
-                if record.status == status && mine(&record) {
-                    adopted.extend(hand_over(chains, &dead, &new, record)?.ok());
+                if record.status != status || !mine(&record) {
+                    continue;
+                }
+                match is_exec_forged(session, &record.ids.space_id, &record.exec_id)? {
+                    true => close_as_forged(chains, record).map(|_| ())?,
+                    false => adopted.extend(hand_over(chains, &dead, &new, record)?.ok()),
                 }
             }
             Ok(adopted)
@@ -306,6 +311,9 @@ impl Store {
             let Some(mut record) = open.into_iter().find(own) else {
                 return Ok(None);
             };
+            if is_exec_forged(chains.session(), &space, &id)? {
+                return close_as_forged(chains, record).map(Some);
+            }
             close_as_lost(chains, &mut record)?;
             Ok(Some(record))
         })
@@ -323,6 +331,10 @@ impl Store {
             leases::take_for_dead(session, &owner)?;
             let mut lost = Vec::new();
             for record in rows::open_of(session, &owner)? {
+                if is_exec_forged(session, &record.ids.space_id, &record.exec_id)? {
+                    lost.push(close_as_forged(chains, record)?);
+                    continue;
+                }
                 let left = if matches!(record.status, Status::Queued | Status::AwaitingApproval) {
                     hand_over(chains, &owner, NOBODY, record)?.err()
                 } else {
@@ -396,6 +408,28 @@ fn close_as_lost(chains: &mut Chains<'_>, record: &mut Exec) -> Result<()> {
     Happening::exec_ended(record).tell(chains)?;
     record.receipt = Some(link.receipt());
     Ok(())
+}
+
+/// Ends an exec whose row is not as the entries about it say: nothing of it is run or vouched for,
+/// and the entry says why.
+fn close_as_forged(chains: &mut Chains<'_>, mut record: Exec) -> Result<Exec> {
+    let id = (record.ids.space_id.clone(), record.exec_id.clone());
+    approval_rows::void_of(chains, &id, "the exec was edited")?;
+    record.status = Status::Error;
+    record.ended_at = Some(chains.now());
+    record.error = Some(
+        forged(&id.1)
+            .hint("look at the workspace before running it again")
+            .of_exec(id.1.clone()),
+    );
+    let record = bare(record);
+    let stored = StoredRecord::new(&record)?;
+    let link = chains.append(summary::forged(&record, &stored))?;
+    rows::close(chains.session(), &id, &stored, link)?;
+    Happening::exec_ended(&record).tell(chains)?;
+    let mut record = record;
+    record.receipt = Some(link.receipt());
+    Ok(record)
 }
 
 fn ensure_final(record: &Exec) -> Result<()> {

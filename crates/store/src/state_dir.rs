@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -120,9 +120,23 @@ impl StateDir {
         .hint("to begin anew, without what was there: name another `--state-dir`")
     }
 
+    /// One that others may write is refused: what they wrote there would be ours.
     pub(crate) fn has_database(&self) -> Result<bool> {
-        let there = self.database().try_exists();
-        there.doing("look into the state directory")
+        let there = match fs::metadata(self.database()) {
+            Ok(there) => there,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error).doing("look into the state directory"),
+        };
+        match there.permissions().mode() & 0o022 {
+            0 => Ok(true),
+            _ => {
+                let shown = self.database().display().to_string();
+                let refused = refused(format!("the database `{shown}` can be written by others"));
+                Err(refused.hint(format!(
+                    "close it, and see what was done to it: `chmod 600 {shown}`, `glovebox audit verify`"
+                )))
+            }
+        }
     }
 
     /// A new one in its place would begin a new ledger, and hide that the old one is missed.

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use crate::failure::{Doing, internal, locked, tampered};
 use crate::group::Group;
 use crate::ledger::chain::{Chains, Head};
+use crate::ledger::kept_head::KeptHead;
 use crate::ledger::key::LedgerKey;
 use crate::mask::Mask;
 use crate::pool::{Pool, Source};
@@ -30,6 +31,8 @@ pub struct Store {
     pool: Pool,
     group: Group<Job, Result<()>>,
     key_path: PathBuf,
+    /// Keys are kept elsewhere, and may be those of more than one ledger.
+    keys_apart: bool,
     key: OnceLock<LedgerKey>,
     /// Where the chains ended when this process last looked.
     known: Mutex<HashMap<SpaceId, Head>>,
@@ -51,9 +54,24 @@ impl Store {
         Self::open_with_patience(state, PATIENCE)
     }
 
-    /// As [`Store::open`], for a process that stays and writes all day long.
+    /// As [`Store::open`], for a process that stays and writes all day long. The operator's chain
+    /// must reach what was kept of it.
     pub fn open_to_serve(state: &StateDir, patience: Duration) -> Result<Self> {
-        Self::open_file(state, patience, Writing::Much)
+        let store = Self::open_file(state, patience, Writing::Much)?;
+        store.read(|session| match store.kept_head(session)? {
+            Some(kept) => kept.ensure_reached(session),
+            None => Ok(()),
+        })?;
+        Ok(store)
+    }
+
+    /// Where the operator's chain was by the file beside its key.
+    pub(crate) fn kept_head(&self, session: &Session) -> Result<Option<KeptHead>> {
+        let Some(kept) = KeptHead::read(&self.key_path)? else {
+            return Ok(None);
+        };
+        let own = kept.is_of(session, self.keys_apart)?;
+        Ok(Some(kept).filter(|_| own))
     }
 
     /// As [`Store::open`], with another bound on every wait for other processes.
@@ -89,6 +107,10 @@ impl Store {
             shared_schema::agree_on_key(session, &store.key_path)
         })?;
         store.key.get_or_init(|| key);
+        store.read(|session| match store.kept_head(session)? {
+            Some(kept) => kept.ensure_reached(session),
+            None => Ok(()),
+        })?;
         Ok(store)
     }
 
@@ -97,6 +119,7 @@ impl Store {
             pool: Pool::new(source, patience),
             group: Group::new(),
             key_path: state.ledger_key(),
+            keys_apart: state.keys() != state.path(),
             key: OnceLock::new(),
             mask: OnceLock::new(),
             known: Mutex::new(HashMap::new()),
@@ -239,12 +262,17 @@ impl Store {
         let worked = self.key(&taken).and_then(|key| {
             let mut chains = Chains::new(&taken, key, &known, Timestamp::now());
             let results = run(jobs, &mut chains)?;
-            Ok((results, chains.finish()?))
+            let passed = chains.passed();
+            Ok((results, passed, chains.finish()?))
         });
         match worked {
-            Ok((results, heads)) => {
+            Ok((results, passed, heads)) => {
                 let committed = taken.commit();
                 let broken = taken.is_broken();
+                if let (Ok(()), Some(passed)) = (&committed, passed) {
+                    // What was committed stands. Without it less is known, until the next.
+                    let _ = KeptHead::write(&taken, &self.key_path, passed);
+                }
                 taken.give_back();
                 match committed {
                     Err(error) if broken => self.resolve(&heads, &error)?,

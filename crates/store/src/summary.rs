@@ -16,6 +16,8 @@ use crate::rows::StoredRecord;
 pub(crate) const RECORD_DIGEST: &str = "record_sha256";
 /// The body's key for the process that opened the exec.
 pub(crate) const OWNER: &str = "owner";
+/// The body's key that says that the exec's row was not as the entry before said.
+pub(crate) const FORGED: &str = "forged";
 
 pub(crate) fn planned(owner: &str, record: &Exec, stored: &StoredRecord) -> Draft {
     let mut body = intent(record);
@@ -83,6 +85,13 @@ pub(crate) fn recovered(record: &Exec, stored: &StoredRecord) -> Draft {
         ending(record),
         closing_tags(record),
     )
+}
+
+/// As [`recovered`], of an exec whose row was edited. Verification tells it for ever.
+pub(crate) fn forged(record: &Exec, stored: &StoredRecord) -> Draft {
+    let mut body = ending(record);
+    body.insert(FORGED.to_owned(), json!(true));
+    draft(Kind::Recovered, record, stored, body, closing_tags(record))
 }
 
 pub(crate) fn refused(record: &Exec, stored: &StoredRecord) -> Draft {

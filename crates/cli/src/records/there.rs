@@ -256,11 +256,12 @@ impl There {
         let Expectations {
             receipts,
             of_spaces,
-            checkpoint,
+            checkpoints,
             public_key,
+            abandoned: _,
         } = expectations;
         let knows_receipts = !receipts.is_empty() || !of_spaces.is_empty();
-        if !knows_receipts && checkpoint.is_none() && public_key.is_none() {
+        if !knows_receipts && checkpoints.is_empty() && public_key.is_none() {
             return Ok(said);
         }
         let unkept = |error: io::Error| {

@@ -214,22 +214,10 @@ fn an_edited_database_is_noticed_and_the_place_named() {
     trial.record("true");
     trial.record("true");
     let database = rusqlite::Connection::open(trial.state().join("glovebox.db")).unwrap();
-    // Whoever can write the file can also drop what guards it against mistakes.
-    let mut guards = database
-        .prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
-        .unwrap();
-    let names: Vec<String> = guards
-        .query_map((), |row| row.get(0))
-        .unwrap()
-        .map(Result::unwrap)
-        .collect();
-    drop(guards);
-    for name in names {
-        let drop_guard = format!("DROP TRIGGER \"{name}\"");
-        database.execute_batch(&drop_guard).unwrap();
-    }
+    let again = lift_triggers(&database);
     let edit = "UPDATE ledger_entries SET body = replace(body, 'sh', 'id') WHERE seq = 3";
     assert_eq!(database.execute(edit, ()).unwrap(), 1);
+    database.execute_batch(&again).unwrap();
     drop(database);
     let found = trial.run(&["audit", "verify"]).exits(1);
     assert!(found.stdout.starts_with("tampered: "), "{found:?}");
@@ -240,6 +228,36 @@ fn an_edited_database_is_noticed_and_the_place_named() {
     let answer = trial.run(&["audit", "verify", "--json"]).exits(1).json();
     assert_eq!(answer["sound"], false);
     assert_eq!(answer["problems"][0]["seq"], 3);
+
+    // Without what guards it, it is another database.
+    let database = rusqlite::Connection::open(trial.state().join("glovebox.db")).unwrap();
+    lift_triggers(&database);
+    drop(database);
+    let found = trial.run(&["audit", "verify"]).exits(1);
+    assert!(
+        found.stdout.contains("tables, indexes or triggers"),
+        "{found:?}"
+    );
+    let answer = trial.run(&["audit", "verify", "--json"]).exits(1).json();
+    assert_eq!(answer["sound"], false);
+    let refused = trial.run(&["run", "--scratch", "--", "true"]).exits(125);
+    assert!(refused.stderr.contains("ledger_tampered"), "{refused:?}");
+}
+
+/// Whoever can write the file can also drop what guards it against mistakes. Returns what puts it
+/// back, so that nobody misses it.
+fn lift_triggers(database: &rusqlite::Connection) -> String {
+    let sql = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'";
+    let mut guards = database.prepare(sql).unwrap();
+    let rows = guards.query_map((), |row| Ok((row.get(0)?, row.get(1)?)));
+    let guards: Vec<(String, String)> = rows.unwrap().map(Result::unwrap).collect();
+    let mut again = String::new();
+    for (name, sql) in guards {
+        let drop_guard = format!("DROP TRIGGER \"{name}\"");
+        database.execute_batch(&drop_guard).unwrap();
+        again.push_str(&format!("{sql};"));
+    }
+    again
 }
 
 /// "Sound" is never said over a deleted space.
@@ -270,12 +288,12 @@ fn all_spaces_are_verified_here_and_from_an_export() {
 
     let path = trial.state().join("glovebox.db");
     let database = rusqlite::Connection::open(&path).unwrap();
-    let wipe = "DROP TRIGGER entries_are_not_deleted;
-        DELETE FROM ledger_entries WHERE space_id = 'team-a';
+    let again = lift_triggers(&database);
+    let wipe = "DELETE FROM ledger_entries WHERE space_id = 'team-a';
         DELETE FROM ledger_heads WHERE space_id = 'team-a';
         DELETE FROM ledger_rows WHERE space_id = 'team-a';
         DELETE FROM tokens WHERE space_id = 'team-a';";
-    database.execute_batch(wipe).unwrap();
+    database.execute_batch(&format!("{wipe}{again}")).unwrap();
     drop(database);
     trial.run(&export).exits(0);
     for verify in [&verify[..], &offline] {

@@ -185,6 +185,13 @@ impl Engine {
 
     /// The row of a berth, which is this process's own from here on; made when it is not there.
     fn register(&self, berth: &Berth) -> Result<Sandbox> {
+        let row = self.registered_row(berth)?;
+        // Whose it is and what it has was read before, from a row that anybody may have edited.
+        self.store()?.sandbox_ensure_unchanged(&row)?;
+        Ok(row)
+    }
+
+    fn registered_row(&self, berth: &Berth) -> Result<Sandbox> {
         let Some(scope) = &berth.scope else {
             return self.slots().row(&berth.id).ok_or_else(|| gone(&berth.id));
         };

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Json;
 use axum::body::Body;
@@ -244,16 +246,27 @@ pub(super) async fn verify(
 ) -> Answer<Json<Verification>> {
     let space = meant(&caller, of.space_id)?;
     let reader = app.readers().enter(caller.space())?;
+    let nothing = Expectations::default();
+    // It stops soon after the caller has gone, and its place is taken until then.
+    let _waits = Waits(Arc::clone(&nothing.abandoned));
     let verified = app.ask("verify", move |dispatcher| {
-        // To its end, whether or not the caller waits for it.
         let _reader = reader;
-        let (store, nothing) = (dispatcher.store()?, Expectations::default());
+        let store = dispatcher.store()?;
         match &space {
             Some(space) => store.verify(space, &nothing),
             None => store.verify_all(&nothing),
         }
     });
     Ok(Json(Verification::of(verified.await?)))
+}
+
+/// Says, when it goes, that nobody waits any more.
+struct Waits(Arc<AtomicBool>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Verification {

@@ -120,6 +120,8 @@ pub(crate) struct Chains<'t> {
     /// Heads that this process signed or checked before.
     known: &'t HashMap<SpaceId, Head>,
     heads: HashMap<SpaceId, Head>,
+    /// The last checkpoint of the operator's chain in this transaction.
+    passed: Option<Head>,
     now: Timestamp,
 }
 
@@ -135,6 +137,7 @@ impl<'t> Chains<'t> {
             key,
             known,
             heads: HashMap::new(),
+            passed: None,
             now,
         }
     }
@@ -194,6 +197,9 @@ impl<'t> Chains<'t> {
         if head.seq.is_multiple_of(CHECKPOINT_EVERY) {
             self.keep_checkpoint(&entry.space, head)
                 .doing("write the ledger's checkpoint")?;
+            if is_operator(&entry.space) {
+                self.passed = Some(head);
+            }
         }
         self.heads.insert(draft.space.clone(), head);
         self.note_if_due(&draft.space, head)?;
@@ -214,12 +220,18 @@ impl<'t> Chains<'t> {
         self.heads.entry(SpaceId::local()).or_insert(NOTHING);
     }
 
+    /// The checkpoint of the operator's chain that was passed, unless it was undone.
+    pub(crate) fn passed(&self) -> Option<Head> {
+        let end = self.heads.get(&SpaceId::local())?;
+        self.passed.filter(|passed| passed.seq <= end.seq)
+    }
+
     /// Signs the heads. Returns them for the next transaction.
     pub(crate) fn finish(self) -> Result<HashMap<SpaceId, Head>> {
         for (space, head) in &self.heads {
             let signature = self.sign(Claim::Head, space.as_str(), *head);
             self.session
-                .execute(
+                .change_one(
                     "INSERT INTO ledger_heads (space_id, seq, hash, public_key, signature)
                      VALUES (?1, ?2, ?3, ?4, ?5)
                      ON CONFLICT (space_id) DO UPDATE SET seq = excluded.seq, hash = excluded.hash,
@@ -286,7 +298,7 @@ impl<'t> Chains<'t> {
     }
 
     fn insert(&self, entry: &StoredEntry) -> SqlResult<()> {
-        self.session.execute(
+        self.session.change_one(
             "INSERT INTO ledger_entries (space_id, seq, at, kind, exec_id, ids, tags, body,
                  prev_hash, hash)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
@@ -302,17 +314,15 @@ impl<'t> Chains<'t> {
                 &entry.prev_hash,
                 &entry.hash
             ],
-        )?;
-        Ok(())
+        )
     }
 
     fn keep_checkpoint(&self, space: &str, head: Head) -> SqlResult<()> {
         let signature = self.sign(Claim::Checkpoint, space, head);
-        self.session.execute(
+        self.session.change_one(
             "INSERT INTO ledger_checkpoints (space_id, seq, hash, signature)
              VALUES (?1, ?2, ?3, ?4)",
             values![space, head.seq.cast_signed(), &head.hash, &signature],
-        )?;
-        Ok(())
+        )
     }
 }

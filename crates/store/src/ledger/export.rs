@@ -401,7 +401,7 @@ fn add_rows(session: &Session, scope: Scope, sections: &mut VecDeque<Section>) -
         if let Some(section) = section {
             section.rows.push_back(Line::Row(ExportedRow {
                 row,
-                sha256: hex::encode(&digest),
+                sha256: digest,
             }));
         }
     }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use glovebox_model::{Code, Error, Result, Stage};
@@ -53,6 +53,10 @@ impl Claim {
 #[derive(Debug)]
 pub(crate) struct LedgerKey(SigningKey);
 
+fn unconfirmed(path: &Path) -> PathBuf {
+    path.with_extension("key.new")
+}
+
 impl LedgerKey {
     /// `None` when there is no key yet.
     pub(crate) fn load(path: &Path) -> Result<Option<Self>> {
@@ -97,6 +101,29 @@ impl LedgerKey {
             .map_err(|error| internal("no random numbers").caused_by(error))?;
         create_whole(path, format!("{}\n", hex::encode(&seed)).as_bytes())?;
         Self::load(path)?.ok_or_else(|| internal("the ledger's key vanished"))
+    }
+
+    /// The key of a ledger that is only being begun. It has its name when [`LedgerKey::confirm`] was
+    /// called, after the first commit: whoever is killed before leaves no key without its ledger.
+    pub(crate) fn begin(path: &Path) -> Result<Self> {
+        match Self::load(path)? {
+            Some(key) => Ok(key),
+            None => Self::load_or_create(&unconfirmed(path)),
+        }
+    }
+
+    /// To be called only when the ledger that it signs is there.
+    pub(crate) fn confirm(path: &Path) -> Result<()> {
+        let what = format!("name the ledger's key `{}`", path.display());
+        match std::fs::rename(unconfirmed(path), path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            renamed => {
+                renamed.doing(&what)?;
+                let parent = path.parent().unwrap_or(Path::new("."));
+                let parent = File::open(parent).doing(&what)?;
+                parent.sync_all().doing(&what)
+            }
+        }
     }
 
     pub(crate) fn public(&self) -> PublicKey {

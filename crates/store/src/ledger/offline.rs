@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead, Read};
 
-use glovebox_model::{Code, Error, Result, Stage};
+use glovebox_model::{Code, Error, Numbers, Result, Stage, strict_json};
 use jiff::Timestamp;
 
 use super::encoding::canonical;
@@ -19,6 +19,8 @@ use crate::hex;
 
 /// No entry is near this long; a longer line is not an export.
 const LINE_MOST: u64 = 16 << 20;
+/// Fields of a [`Checkpoint`].
+const CHECKPOINT_KEYS: usize = 5;
 
 /// Verifies what [`Store::export`](crate::Store::export) or
 /// [`Store::export_all`](crate::Store::export_all) wrote as JSONL. The export names its own key:
@@ -38,10 +40,13 @@ pub fn verify_export(reader: impl BufRead, expectations: &Expectations) -> Resul
             )));
         }
     };
-    match scope {
+    let public_key = header.public_key.clone();
+    let mut found = match scope {
         Scope::Space => one_space(&mut lines, &header, expectations),
         Scope::All => all_spaces(&mut lines, header, expectations),
-    }
+    }?;
+    found.signed_by = Some(public_key);
+    Ok(found)
 }
 
 fn one_space(
@@ -170,7 +175,12 @@ impl<'h> Section<'h> {
                     ),
                 },
                 Ok(Line::Exec(row)) if self.has_rows() => {
-                    self.execs.insert(row.exec_id.clone(), row);
+                    let id = row.exec_id.clone();
+                    // One that is not compared could say anything. What comes after the entry that
+                    // closes it is found at the end.
+                    if self.execs.insert(id.clone(), row).is_some() {
+                        walk.problem(None, format!("line {number}: exec `{id}` has two rows"));
+                    }
                 }
                 Ok(Line::Row(row)) if self.has_rows() => self.row(&row, walk),
                 Ok(Line::Checkpoint(checkpoint)) => end = Some(checkpoint),
@@ -212,8 +222,7 @@ impl<'h> Section<'h> {
             walk.problem(None, format!("`{row}` is there, and no entry made it"));
             return;
         };
-        let digest = hex::decode::<32>(&there.sha256).unwrap_or_default();
-        if let Some(wrong) = difference(Some(&said), Some(&digest)) {
+        if let Some(wrong) = difference(Some(&said), Some(&there.sha256)) {
             walk.problem(Some(seq.unsigned_abs()), format!("`{row}` {wrong}"));
         }
     }
@@ -312,8 +321,69 @@ impl<R: BufRead> Lines<R> {
             return Err(not_an_export("it has a line that is too long"));
         }
         self.number += 1;
-        Ok(Some(serde_json::from_slice(&bytes)))
+        Ok(Some(line(&bytes)))
     }
+}
+
+/// A line without anything that another reader could understand otherwise: no key twice, and none
+/// that nobody looks at.
+fn line(bytes: &[u8]) -> serde_json::Result<Line> {
+    use serde::de::Error as _;
+    let text = std::str::from_utf8(bytes).map_err(serde_json::Error::custom)?;
+    let value = strict_json(text, Numbers::AsWritten)?;
+    let keys = value.as_object().map_or(0, serde_json::Map::len);
+    let line = serde_json::from_value(value)?;
+    match line {
+        // With its `type`.
+        Line::Checkpoint(_) if keys != CHECKPOINT_KEYS + 1 => {
+            Err(serde_json::Error::custom("unknown key in a checkpoint"))
+        }
+        line => Ok(line),
+    }
+}
+
+/// The last checkpoint of each space in a file: a checkpoint by itself, or an export, which ends with
+/// one.
+pub fn read_checkpoints(mut reader: impl BufRead) -> Result<Vec<Checkpoint>> {
+    let mut found: BTreeMap<String, Checkpoint> = BTreeMap::new();
+    let mut ends_with_one = false;
+    let mut bytes = Vec::new();
+    loop {
+        bytes.clear();
+        let read = reader
+            .by_ref()
+            .take(LINE_MOST)
+            .read_until(b'\n', &mut bytes);
+        let length = read.map_err(|error| no_checkpoint().caused_by(error))?;
+        match length as u64 {
+            0 => break,
+            LINE_MOST => return Err(no_checkpoint()),
+            _ if bytes.trim_ascii().is_empty() => continue,
+            _ => {}
+        }
+        let checkpoint = match line(&bytes) {
+            Ok(Line::Checkpoint(checkpoint)) => Some(checkpoint),
+            Ok(_) => None,
+            Err(_) => serde_json::from_slice(&bytes).ok(),
+        };
+        ends_with_one = checkpoint.is_some();
+        if let Some(checkpoint) = checkpoint {
+            found.insert(checkpoint.space_id.clone(), checkpoint);
+        }
+    }
+    match ends_with_one {
+        true => Ok(found.into_values().collect()),
+        false => Err(no_checkpoint()),
+    }
+}
+
+fn no_checkpoint() -> Error {
+    Error::new(
+        Code::InvalidArgument,
+        Stage::Parse,
+        "the file does not end with a checkpoint",
+    )
+    .hint("an export ends with one: `glovebox audit export --output FILE`")
 }
 
 fn not_an_export(why: &str) -> Error {

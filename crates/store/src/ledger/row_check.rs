@@ -4,12 +4,10 @@
 
 use glovebox_model::Result;
 
-use super::encoding::Hash;
 use super::operator::is_operator;
-use super::row_proof::{Cells, Guarded, Said, name, named};
+use super::row_proof::{Cells, Form, Guarded, Said, exported, name, named};
 use super::walk::Walk;
 use crate::failure::Doing;
-use crate::hex;
 use crate::sql::{Row, Session, SqlResult, Value, values};
 
 /// Rows that are in memory at the same time.
@@ -117,13 +115,14 @@ fn check_vouched(
         };
         after.clone_from(&last.key);
         for row in rows {
-            let digest = match row.cells {
-                Some(cells) => Some(cells.digest(session, table, space, &row.key)?),
-                None => None,
-            };
             let said = named(&row.body.unwrap_or_default());
             let said = said.get(&(table.table().to_owned(), row.key.clone()));
-            if let Some(wrong) = difference(said, digest.as_ref()) {
+            let form = Form::said(said, table);
+            let digest = match row.cells {
+                Some(cells) => Some(cells.digest(session, table, space, &row.key, form)?),
+                None => None,
+            };
+            if let Some(wrong) = difference(said, digest.as_deref()) {
                 let what = format!("`{}` {wrong}", name(table, &row.key));
                 walk.problem(Some(row.seq.unsigned_abs()), what);
             }
@@ -132,13 +131,13 @@ fn check_vouched(
 }
 
 /// What is wrong with a row, given what the last entry about it says and what is there.
-pub(super) fn difference(said: Option<&Said>, there: Option<&Hash>) -> Option<&'static str> {
+pub(super) fn difference(said: Option<&Said>, there: Option<&str>) -> Option<&'static str> {
     match (said.map(|said| &said.digest), there) {
         (None, _) => Some("is compared with an entry that is not about it"),
         (Some(None), None) => None,
         (Some(None), Some(_)) => Some("was removed, and is there again"),
         (Some(Some(_)), None) => Some("is missing"),
-        (Some(Some(said)), Some(there)) if *said == hex::encode(there) => None,
+        (Some(Some(said)), Some(there)) if said == there => None,
         (Some(Some(_)), Some(_)) => Some("was edited"),
     }
 }
@@ -187,7 +186,7 @@ fn check_unknown(session: &Session, space: &str, walk: &mut Walk<'_>) -> Result<
 }
 
 /// Every row that is there, of all spaces or of one: its space, its name and its digest.
-pub(super) fn all(session: &Session, space: Option<&str>) -> Result<Vec<(String, String, Hash)>> {
+pub(super) fn all(session: &Session, space: Option<&str>) -> Result<Vec<(String, String, String)>> {
     let mut found = Vec::new();
     for table in Guarded::ALL {
         let mut last: Option<(String, String)> = None;
@@ -197,7 +196,7 @@ pub(super) fn all(session: &Session, space: Option<&str>) -> Result<Vec<(String,
     }
     // One without its secret is no part of any digest.
     for (of, name) in stray_values(session, space)? {
-        found.push((of, format!("secret_values/{name}"), [0; 32]));
+        found.push((of, format!("secret_values/{name}"), "0".repeat(64)));
     }
     Ok(found)
 }
@@ -208,7 +207,7 @@ fn page(
     table: Guarded,
     space: Option<&str>,
     last: Option<&(String, String)>,
-    found: &mut Vec<(String, String, Hash)>,
+    found: &mut Vec<(String, String, String)>,
 ) -> Result<Option<(String, String)>> {
     let (of, key) = (table.space(), table.key());
     let mut values: Vec<Value<'_>> = Vec::new();
@@ -237,7 +236,7 @@ fn page(
     let last = rows.last().map(|(of, key, _)| (key.clone(), of.clone()));
     for (of, key, cells) in rows {
         let Some(cells) = cells else { continue };
-        let digest = cells.digest(session, table, &of, &key)?;
+        let digest = exported(session, table, cells, &of, &key)?;
         found.push((of, name(table, &key), digest));
     }
     Ok(last)

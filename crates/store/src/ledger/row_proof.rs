@@ -8,8 +8,9 @@ use glovebox_model::{Result, SpaceId};
 use serde_json::{Value as Json, json};
 
 use super::chain::{Chains, Draft, Link};
-use super::encoding::{Hash, canonical, encode_bytes, sha256};
+use super::encoding::{canonical, encode_bytes, sha256};
 use super::entry::StoredEntry;
+use super::exec_proof::believed;
 use super::walk::Walk;
 use crate::failure::{Doing, internal, tampered};
 use crate::hex;
@@ -34,9 +35,9 @@ pub(crate) enum Guarded {
     Tokens,
 }
 
-/// The fields of a sandbox's record that stay as long as it is the same sandbox. The others say how
-/// it stands now, and change with each exec.
-const IDENTITY: [&str; 7] = [
+/// The fields of a sandbox's record that an entry vouches for: what it is, whose, and what it was made
+/// with. The others say how it stands now, and change with each exec.
+const IDENTITY: [&str; 12] = [
     "/sandbox_id",
     "/space_id",
     "/name",
@@ -44,7 +45,43 @@ const IDENTITY: [&str; 7] = [
     "/lifetime",
     "/scope",
     "/created_at",
+    "/agent_id",
+    "/config",
+    "/asked",
+    "/config_hash",
+    "/container_id",
 ];
+/// So many of them were vouched for by the versions that had only [`Form::First`].
+const IDENTITY_FIRST: usize = 7;
+
+/// What a digest is of. Entries say which: those that were written before stay valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    First,
+    /// Of a sandbox with whose it is and what it was made with.
+    Second,
+}
+
+impl Form {
+    const MARK: &str = "2-";
+
+    /// Of what is written now.
+    fn of(table: Guarded) -> Self {
+        match table {
+            Guarded::Sandboxes => Self::Second,
+            _ => Self::First,
+        }
+    }
+
+    /// That of what an entry says, to compare with.
+    pub(super) fn said(said: Option<&Said>, table: Guarded) -> Self {
+        match said.and_then(|said| said.digest.as_deref()) {
+            Some(digest) if digest.starts_with(Self::MARK) => Self::of(table),
+            Some(_) => Self::First,
+            None => Self::of(table),
+        }
+    }
+}
 
 impl Guarded {
     pub(crate) const ALL: [Self; 8] = [
@@ -177,18 +214,19 @@ impl Cells {
         Ok(cells[0].is_some().then_some(Self(cells)))
     }
 
-    /// Of the whole row; of a secret with all its sealed values.
+    /// Of the whole row; of a secret with all its sealed values. As entries have it.
     pub(crate) fn digest(
         mut self,
         session: &Session,
         table: Guarded,
         space: &str,
         key: &str,
-    ) -> Result<Hash> {
+        form: Form,
+    ) -> Result<String> {
         if table == Guarded::Sandboxes
             && let Some(record) = self.0.last_mut()
         {
-            *record = record.as_deref().map(identity);
+            *record = record.as_deref().map(|record| identity(record, form));
         }
         let mut parts: Vec<Vec<u8>> = vec![
             DOMAIN.into(),
@@ -206,7 +244,11 @@ impl Cells {
             }
         }
         let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-        Ok(sha256(&encode_bytes(&parts)))
+        let digest = hex::encode(&sha256(&encode_bytes(&parts)));
+        Ok(match form {
+            Form::First => digest,
+            Form::Second => format!("{}{digest}", Form::MARK),
+        })
     }
 }
 
@@ -219,11 +261,15 @@ fn push(parts: &mut Vec<Vec<u8>>, cell: Option<Vec<u8>>) {
 }
 
 /// A record that cannot be read is digested as it is.
-fn identity(record: &[u8]) -> Vec<u8> {
+fn identity(record: &[u8], form: Form) -> Vec<u8> {
     let Ok(json) = serde_json::from_slice::<Json>(record) else {
         return record.to_vec();
     };
-    let fields: Vec<_> = IDENTITY.map(|field| json.pointer(field)).into();
+    let fields = match form {
+        Form::First => &IDENTITY[..IDENTITY_FIRST],
+        Form::Second => &IDENTITY[..],
+    };
+    let fields: Vec<_> = fields.iter().map(|field| json.pointer(field)).collect();
     canonical(&json!(fields)).into_bytes()
 }
 
@@ -243,7 +289,13 @@ fn sealed(session: &Session, space: &str, name: &str) -> Result<Vec<[Option<Vec<
         .doing("read the secrets")
 }
 
-fn present(session: &Session, table: Guarded, space: &str, key: &str) -> Result<Option<Hash>> {
+fn present(
+    session: &Session,
+    table: Guarded,
+    space: &str,
+    key: &str,
+    form: Form,
+) -> Result<Option<String>> {
     let sql = format!(
         "SELECT {} FROM {} t WHERE {} = CAST(?1 AS TEXT) AND {} = CAST(?2 AS TEXT)",
         table.selected(session),
@@ -256,32 +308,47 @@ fn present(session: &Session, table: Guarded, space: &str, key: &str) -> Result<
         .doing("read what an entry is about")?;
     cells
         .flatten()
-        .map(|cells| cells.digest(session, table, space, key))
+        .map(|cells| cells.digest(session, table, space, key, form))
         .transpose()
 }
 
-/// Where the last entry about a row should stand, and what that says of it.
+/// The digest of a row in the form that the last entry about it has, to be exported.
+pub(super) fn exported(
+    session: &Session,
+    table: Guarded,
+    cells: Cells,
+    space: &str,
+    key: &str,
+) -> Result<String> {
+    let form = match Form::of(table) {
+        Form::First => Form::First,
+        Form::Second => {
+            let last = last_about(session, table, space, key)?;
+            Form::said(last.and_then(|(_, said)| said).as_ref(), table)
+        }
+    };
+    cells.digest(session, table, space, key, form)
+}
+
+/// Where the last entry about a row should stand, and what that says of it when it is believed.
 fn last_about(
     session: &Session,
     table: Guarded,
     space: &str,
     key: &str,
 ) -> Result<Option<(i64, Option<Said>)>> {
-    let found: Option<(i64, Option<Vec<u8>>)> = session
+    let place: Option<i64> = session
         .row(
-            "SELECT r.seq, e.body FROM ledger_rows r
-             LEFT JOIN ledger_entries e ON e.space_id = r.space_id AND e.seq = r.seq
-             WHERE r.space_id = ?1 AND r.kind = ?2 AND r.key = ?3",
+            "SELECT seq FROM ledger_rows WHERE space_id = ?1 AND kind = ?2 AND key = ?3",
             values![space, table.table(), key],
-            |row| Ok((row.get(0)?, row.cell(1)?)),
+            |row| row.get(0),
         )
         .doing("read what an entry says")?;
-    Ok(found.map(|(seq, body)| {
-        let body = body.unwrap_or_default();
-        let mut said = named(&String::from_utf8_lossy(&body));
-        let said = said.remove(&(table.table().to_owned(), key.to_owned()));
-        (seq, said)
-    }))
+    let Some(seq) = place else { return Ok(None) };
+    let entry = believed(session, space, seq)?;
+    let said = entry
+        .and_then(|entry| named(&entry.body).remove(&(table.table().to_owned(), key.to_owned())));
+    Ok(Some((seq, said)))
 }
 
 /// Whether a row is not as the last entry about it says, or is there when none says so. To be asked
@@ -293,9 +360,9 @@ pub(crate) fn is_forged(
     space: &SpaceId,
     key: &str,
 ) -> Result<bool> {
-    let there = present(session, table, space.as_str(), key)?;
-    let there = there.map(|digest| hex::encode(&digest));
     let last = last_about(session, table, space.as_str(), key)?;
+    let said = last.as_ref().and_then(|(_, said)| said.as_ref());
+    let there = present(session, table, space.as_str(), key, Form::said(said, table))?;
     let said = match last {
         None => Some(None),
         Some((_, said)) => said.map(|said| said.digest),
@@ -337,7 +404,8 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// `BEFORE:DIGEST`, or `BEFORE!:DIGEST` of a row that was forged.
+    /// `BEFORE:DIGEST`, or `BEFORE!:DIGEST` of a row that was forged; a digest of the second form
+    /// begins with `2-`.
     fn parse(text: &str) -> Option<Self> {
         let (before, digest) = text.split_once(':')?;
         let known = before.strip_suffix('!');
@@ -467,12 +535,12 @@ impl Chains<'_> {
         let space = draft.space.clone();
         let mut digests = serde_json::Map::new();
         for (table, key) in rows {
-            let digest = present(session, *table, space.as_str(), key)?;
+            let digest = present(session, *table, space.as_str(), key, Form::of(*table))?;
             let last = last_about(session, *table, space.as_str(), key)?;
             let said = Said {
                 before: last.map_or(0, |(seq, _)| seq),
                 forged,
-                digest: digest.map(|digest| hex::encode(&digest)),
+                digest,
             };
             digests.insert(name(*table, key), json!(said.text()));
         }
@@ -487,12 +555,11 @@ impl Chains<'_> {
     /// The last entry about this stands there.
     pub(super) fn place(&self, space: &SpaceId, kind: &str, key: &str, link: Link) -> Result<()> {
         self.session()
-            .execute(
+            .change_one(
                 "INSERT INTO ledger_rows (space_id, kind, key, seq) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT (space_id, kind, key) DO UPDATE SET seq = excluded.seq",
                 values![space.as_str(), kind, key, link.seq],
             )
-            .doing("write where the last entry stands")?;
-        Ok(())
+            .doing("write where the last entry stands")
     }
 }

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use glovebox_model::{Result, SpaceId, Stage};
+use glovebox_model::{Code, Result, SpaceId, Stage};
 
 use super::chain::{CHECKPOINT_EVERY, ENTRY_COLUMNS, StoredHead, read_entry};
 use super::entry::StoredEntry;
 use super::index;
+use super::kept_head::KeptHead;
 use super::key::{Claim, PublicKey};
 use super::operator::{Notes, is_operator};
 use super::row_check;
@@ -22,6 +23,12 @@ use crate::store::Store;
 const AT_ONCE: usize = 500;
 /// Terms that are looked for in one statement.
 const TERMS_AT_ONCE: usize = 250;
+/// So many at most: more say nothing new.
+const DAMAGES_MOST: usize = 100;
+/// Who remembers where the operator's chain was.
+const KEPT: &str = "`ledger.head` beside the key";
+/// Checkpoints that are named where some are missing.
+const MISSED_MOST: u64 = 100;
 
 impl Store {
     /// Looks at every entry of a space, and at the rows that they vouch for. An error means that it
@@ -32,7 +39,14 @@ impl Store {
             self.read(|session| {
                 let (space, key) = (space.as_str(), key.as_ref());
                 let mut notes = Notes::default();
+                let kept = self.kept_head(session)?.filter(|_| is_operator(space));
                 let mut walk = Walk::new(space, expectations);
+                if let Some(kept) = &kept {
+                    walk.await_entry(kept.seq, &kept.hash, KEPT);
+                }
+                for damage in damages(session)? {
+                    walk.problem(None, damage);
+                }
                 // Its last head that the operator's chain has; whether that chain is whole is seen
                 // when all are verified.
                 notes.read_last(session, space, key, &mut walk)?;
@@ -44,7 +58,7 @@ impl Store {
                 Ok(walk.finish())
             })
         };
-        verify().map_err(at(Stage::Close))
+        or_tampered(verify())
     }
 
     /// The same for all spaces, each compared with what the operator's chain says of it. It goes
@@ -52,15 +66,45 @@ impl Store {
     pub fn verify_all(&self, expectations: &Expectations) -> Result<Verification> {
         let verify = || {
             let key = self.existing_key()?.map(|key| key.public());
-            self.read(|session| check_all(session, key.as_ref(), expectations))
+            self.read(|session| {
+                let kept = self.kept_head(session)?;
+                check_all(session, key.as_ref(), kept.as_ref(), expectations)
+            })
         };
-        verify().map_err(at(Stage::Close))
+        or_tampered(verify())
     }
+}
+
+/// A ledger of which nothing can be believed is a finding, too.
+fn or_tampered(verified: Result<Verification>) -> Result<Verification> {
+    match verified {
+        Err(error) if error.code == Code::LedgerTampered => {
+            Ok(Verification::of_nothing(error.message))
+        }
+        other => other.map_err(at(Stage::Close)),
+    }
+}
+
+/// What SQLite finds wrong with its own file, such as rows that an index does not have: a search
+/// along that index would not find them.
+fn damages(session: &Session) -> Result<Vec<String>> {
+    if session.is_shared() {
+        return Ok(Vec::new());
+    }
+    let sql = format!("PRAGMA integrity_check({DAMAGES_MOST})");
+    let lines: Vec<String> = session
+        .rows(&sql, &[], |row| row.text(0))
+        .doing("check the database")?;
+    let damages = lines.into_iter().filter(|line| line != "ok");
+    Ok(damages
+        .map(|line| format!("`glovebox.db` is damaged: {line}"))
+        .collect())
 }
 
 fn check_all(
     session: &Session,
     key: Option<&PublicKey>,
+    kept: Option<&KeptHead>,
     expectations: &Expectations,
 ) -> Result<Verification> {
     let operator = SpaceId::local();
@@ -68,6 +112,12 @@ fn check_all(
     let mut notes = Notes::default();
     let known = expectations.narrowed(operator);
     let mut walk = Walk::new(operator, &known);
+    if let Some(kept) = kept {
+        walk.await_entry(kept.seq, &kept.hash, KEPT);
+    }
+    for damage in damages(session)? {
+        walk.problem(None, damage);
+    }
     check_space(session, operator, key, &mut walk, |entry, walk| {
         notes.entry(entry, key, walk);
     })?;
@@ -155,6 +205,7 @@ fn walk_entries<'e>(
                 Ok((read_entry(row)?, VouchedRow::read(session, row, 10)?))
             })
             .doing("read the ledger")?;
+        walk.ensure_awaited()?;
         let Some((last, _)) = rows.last() else { break };
         after = last.seq;
         let mut entries = Vec::with_capacity(rows.len());
@@ -171,19 +222,8 @@ fn walk_entries<'e>(
         terms += check_indexed(session, &entries, reach, walk)?;
         row_check::check_places(session, space, &places, walk)?;
     }
-    vouching.finish(walk, |id| open_row(session, space, id))?;
+    vouching.finish(walk, |id| VouchedRow::of(session, space, id))?;
     Ok(terms)
-}
-
-fn open_row(session: &Session, space: &str, id: &str) -> Result<Option<VouchedRow>> {
-    let sql = format!(
-        "SELECT {} FROM sandbox_execs x WHERE x.space_id = ?1 AND x.exec_id = ?2",
-        VouchedRow::columns(session)
-    );
-    let row = session.row(&sql, values![space, id], |row| {
-        VouchedRow::read(session, row, 0)
-    });
-    Ok(row.doing("read the exec")?.flatten())
 }
 
 /// Whether each entry that the index reaches is found by all of its terms; returns how many there
@@ -378,12 +418,9 @@ fn check_checkpoints(
             entry_hash,
         } = checkpoint;
         let seq = seq.unsigned_abs();
-        while due < seq {
-            walk.problem(Some(due), "the checkpoint is missing");
-            due += CHECKPOINT_EVERY;
-        }
+        due = miss_checkpoints(walk, due, seq);
         if due == seq {
-            due += CHECKPOINT_EVERY;
+            due = due.saturating_add(CHECKPOINT_EVERY);
         } else {
             walk.problem(Some(seq), "a checkpoint stands where none is made");
         }
@@ -401,9 +438,22 @@ fn check_checkpoints(
             walk.problem(Some(seq), "the checkpoint is not signed by `ledger.key`");
         }
     }
-    while due <= walk.last().0.unsigned_abs() {
-        walk.problem(Some(due), "the checkpoint is missing");
-        due += CHECKPOINT_EVERY;
-    }
+    let end = walk.last().0.unsigned_abs().saturating_add(1);
+    miss_checkpoints(walk, due, end);
     Ok(())
+}
+
+/// Those that are due before a place: the first few by name, since an entry can claim any place.
+/// Returns where the next one is due.
+fn miss_checkpoints(walk: &mut Walk<'_>, due: u64, before: u64) -> u64 {
+    let missing = before.saturating_sub(due).div_ceil(CHECKPOINT_EVERY);
+    for number in 0..missing.min(MISSED_MOST) {
+        let seq = due + number * CHECKPOINT_EVERY;
+        walk.problem(Some(seq), "the checkpoint is missing");
+    }
+    if missing > MISSED_MOST {
+        let more = missing - MISSED_MOST;
+        walk.problem(None, format!("and {more} more checkpoints are missing"));
+    }
+    due.saturating_add(missing.saturating_mul(CHECKPOINT_EVERY))
 }

@@ -11,9 +11,10 @@ use super::encoding::sha256;
 use super::entry::{Kind, StoredEntry};
 use super::walk::Walk;
 use crate::columns;
+use crate::failure::Doing;
 use crate::hex;
-use crate::sql::{Row, Session, SqlResult};
-use crate::summary::{OWNER, RECORD_DIGEST};
+use crate::sql::{Row, Session, SqlResult, values};
+use crate::summary::{FORGED, OWNER, RECORD_DIGEST};
 
 /// What of an exec's row the ledger vouches for; a line of an export, too.
 #[derive(Debug, Serialize, Deserialize)]
@@ -58,6 +59,21 @@ impl VouchedRow {
             record_sha256: hex::encode(&sha256(&record)),
             columns_agree: columns::agree(session, &record, row, first + 6)?,
         }))
+    }
+
+    pub(super) fn of(session: &Session, space: &str, id: &str) -> Result<Option<Self>> {
+        let sql = format!(
+            "SELECT {} FROM sandbox_execs x WHERE x.space_id = ?1 AND x.exec_id = ?2",
+            Self::columns(session)
+        );
+        let row = session.row(&sql, values![space, id], |row| Self::read(session, row, 0));
+        Ok(row.doing("read the exec")?.flatten())
+    }
+
+    /// Whether it is what the last entries say.
+    pub(super) fn is(&self, record: Option<&str>, owner: Option<&str>) -> bool {
+        let said = (Some(self.record_sha256.as_str()), Some(self.owner.as_str()));
+        said == (record, owner) && self.columns_agree
     }
 }
 
@@ -105,6 +121,11 @@ impl Vouching {
             walk.problem_here(format!("entry has the unknown kind `{}`", entry.kind));
             return;
         };
+        if body.get(FORGED).is_some() {
+            walk.problem_here(format!(
+                "the row of exec `{id}` was forged, and ended by this entry"
+            ));
+        }
         let opens = matches!(kind, Kind::Planned | Kind::Refused);
         let mut claim = Claim {
             opened: opens.then_some(entry.seq),

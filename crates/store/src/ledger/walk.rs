@@ -2,6 +2,8 @@
 //! the database and an export.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use glovebox_model::{Code, Error, ReceiptRef, Result, SpaceId, Stage};
 use serde::{Deserialize, Serialize};
@@ -22,9 +24,12 @@ pub struct Expectations {
     pub receipts: Vec<ReceiptRef>,
     /// Of spaces that are named.
     pub of_spaces: Vec<(SpaceId, ReceiptRef)>,
-    pub checkpoint: Option<Checkpoint>,
+    /// At most one of each space.
+    pub checkpoints: Vec<Checkpoint>,
     /// Hexadecimal.
     pub public_key: Option<String>,
+    /// Set when nobody waits for the answer any more.
+    pub abandoned: Arc<AtomicBool>,
 }
 
 impl Expectations {
@@ -39,15 +44,22 @@ impl Expectations {
         Self {
             receipts: own.iter().cloned().chain(receipts).collect(),
             of_spaces: Vec::new(),
-            checkpoint: self.checkpoint.clone().filter(|it| it.space_id == space),
+            checkpoints: self.checkpoints_of(space).cloned().collect(),
             public_key: self.public_key.clone(),
+            abandoned: Arc::clone(&self.abandoned),
         }
+    }
+
+    fn checkpoints_of<'e>(&'e self, space: &'e str) -> impl Iterator<Item = &'e Checkpoint> {
+        self.checkpoints
+            .iter()
+            .filter(move |it| it.space_id == space)
     }
 
     /// The spaces that something is known of.
     pub(super) fn spaces(&self) -> impl Iterator<Item = &str> {
         let named = self.of_spaces.iter().map(|(space, _)| space.as_str());
-        named.chain(self.checkpoint.iter().map(|it| it.space_id.as_str()))
+        named.chain(self.checkpoints.iter().map(|it| it.space_id.as_str()))
     }
 }
 
@@ -60,8 +72,8 @@ pub fn parse_receipt(text: &str) -> Result<(Option<SpaceId>, ReceiptRef)> {
             None => (None, place),
         };
         let seq: u64 = seq.parse().ok().filter(|seq| *seq > 0)?;
-        hex::decode::<32>(hash)?;
-        let hash = hash.to_owned();
+        let hash = hash.to_ascii_lowercase();
+        hex::decode::<32>(&hash)?;
         Some((space, ReceiptRef { seq, hash }))
     };
     parse().ok_or_else(|| {
@@ -109,9 +121,27 @@ pub struct Verification {
     #[serde(default)]
     pub spaces: Vec<SpaceLedger>,
     pub problems: Vec<Problem>,
+    /// Of an export: the key that it names, hexadecimal. That it is the right one is known only to
+    /// who compares it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed_by: Option<String>,
 }
 
 impl Verification {
+    /// Of a ledger that could not be looked at, since it is not one any more.
+    pub fn of_nothing(what: String) -> Self {
+        let mut found = Self {
+            all_spaces: true,
+            entries: 0,
+            head: None,
+            spaces: Vec::new(),
+            problems: Vec::new(),
+            signed_by: None,
+        };
+        found.problem(what);
+        found
+    }
+
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
     }
@@ -177,21 +207,25 @@ impl<'e> Walk<'e> {
                 false => walk.problem(None, format!("a receipt is of space `{of}`")),
             }
         }
-        if let Some(checkpoint) = &expectations.checkpoint {
-            walk.expect_checkpoint(space, checkpoint);
+        // An export of all spaces has one of each, of which one is about this space.
+        let own = |it: &&Checkpoint| it.space_id == space;
+        let known = &expectations.checkpoints;
+        for checkpoint in known.iter().filter(own) {
+            walk.expect_checkpoint(checkpoint);
+        }
+        if let (Some(other), false) = (known.first(), known.iter().any(|it| own(&it))) {
+            let of = &other.space_id;
+            walk.problem(None, format!("the outside checkpoint is of space `{of}`"));
         }
         walk
     }
 
-    fn expect_checkpoint(&mut self, space: &str, checkpoint: &'e Checkpoint) {
+    fn expect_checkpoint(&mut self, checkpoint: &'e Checkpoint) {
         if !checkpoint.is_signed() {
             self.problem(
                 None,
                 "the outside checkpoint is not signed by the key it names",
             );
-        } else if checkpoint.space_id != space {
-            let of = &checkpoint.space_id;
-            self.problem(None, format!("the outside checkpoint is of space `{of}`"));
         } else if checkpoint.seq > 0 {
             self.await_entry(checkpoint.seq, &checkpoint.hash, "the outside checkpoint");
         }
@@ -217,6 +251,18 @@ impl<'e> Walk<'e> {
             space_id,
             seq,
             what,
+        }
+    }
+
+    /// To be asked now and then: a ledger is long.
+    pub(crate) fn ensure_awaited(&self) -> Result<()> {
+        match self.expectations.abandoned.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(Error::new(
+                Code::Canceled,
+                Stage::Close,
+                "nobody waits for the verification any more",
+            )),
         }
     }
 
@@ -269,9 +315,8 @@ impl<'e> Walk<'e> {
         {
             self.problem(None, "the ledger is signed by another key than expected");
         }
-        if let Some(checkpoint) = &expectations.checkpoint
-            && checkpoint.public_key != actual
-        {
+        let other_key = |it: &Checkpoint| it.public_key != actual;
+        if expectations.checkpoints.iter().any(other_key) {
             self.problem(
                 None,
                 "the ledger is signed by another key than the outside checkpoint",
@@ -306,6 +351,7 @@ impl<'e> Walk<'e> {
                 head,
             }],
             problems: self.problems,
+            signed_by: None,
         }
     }
 }
@@ -321,6 +367,8 @@ mod tests {
             let (space, receipt) = parse_receipt(&format!("{text}:{hash}")).unwrap();
             assert_eq!((receipt.seq, &receipt.hash), (12, &hash));
             assert_eq!(space.as_ref().map(SpaceId::as_str), of);
+            let loud = format!("{text}:{}", hash.to_uppercase());
+            assert_eq!(parse_receipt(&loud).unwrap().1, receipt);
         }
         for text in [
             "",

@@ -6,6 +6,7 @@ use std::fmt;
 use rusqlite::{Connection, params_from_iter};
 
 use super::postgres::PostgresSession;
+use super::shape::Shape;
 use super::{Row, Value};
 use crate::hex;
 use crate::ledger::encoding::sha256;
@@ -14,6 +15,8 @@ use crate::ledger::encoding::sha256;
 pub(crate) enum SqlError {
     Sqlite(rusqlite::Error),
     Postgres(::postgres::Error),
+    /// What the database answers is not what its own statements and ours can lead to.
+    Tampered(&'static str),
 }
 
 pub(crate) type SqlResult<T> = Result<T, SqlError>;
@@ -39,6 +42,7 @@ impl fmt::Display for SqlError {
                 Some(error) => f.write_str(error.message()),
                 None => error.fmt(f),
             },
+            Self::Tampered(what) => f.write_str(what),
         }
     }
 }
@@ -53,14 +57,15 @@ pub(crate) enum Access {
 }
 
 pub(crate) enum Session {
-    Sqlite(Connection),
+    /// With what is known of its shape.
+    Sqlite(Connection, Shape),
     Postgres(Box<PostgresSession>),
 }
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Sqlite(_) => "Session::Sqlite",
+            Self::Sqlite(..) => "Session::Sqlite",
             Self::Postgres(_) => "Session::Postgres",
         })
     }
@@ -75,11 +80,22 @@ impl Session {
     /// Returns how many rows were changed.
     pub(crate) fn execute(&self, sql: &str, values: &[Value<'_>]) -> SqlResult<u64> {
         match self {
-            Self::Sqlite(connection) => {
+            Self::Sqlite(connection, _) => {
                 let mut statement = connection.prepare_cached(sql)?;
                 Ok(statement.execute(params_from_iter(values))? as u64)
             }
             Self::Postgres(session) => Ok(session.execute(sql, values)?),
+        }
+    }
+
+    /// As [`Session::execute`], of a statement that changes one row. A trigger can drop a change
+    /// without an error, and what was dropped must not count as written.
+    pub(crate) fn change_one(&self, sql: &str, values: &[Value<'_>]) -> SqlResult<()> {
+        match self.execute(sql, values)? {
+            1 => Ok(()),
+            _ => Err(SqlError::Tampered(
+                "the database did not keep a row that was written",
+            )),
         }
     }
 
@@ -90,7 +106,7 @@ impl Session {
         mut read: impl FnMut(&Row<'_>) -> SqlResult<T>,
     ) -> SqlResult<Vec<T>> {
         match self {
-            Self::Sqlite(connection) => {
+            Self::Sqlite(connection, _) => {
                 let mut statement = connection.prepare_cached(sql)?;
                 let mut rows = statement.query(params_from_iter(values))?;
                 let mut all = Vec::new();
@@ -114,7 +130,7 @@ impl Session {
         read: impl FnOnce(&Row<'_>) -> SqlResult<T>,
     ) -> SqlResult<Option<T>> {
         match self {
-            Self::Sqlite(connection) => {
+            Self::Sqlite(connection, _) => {
                 let mut statement = connection.prepare_cached(sql)?;
                 let mut rows = statement.query(params_from_iter(values))?;
                 rows.next()?.map(|row| read(&Row::Sqlite(row))).transpose()
@@ -136,17 +152,33 @@ impl Session {
     /// Statements without values.
     pub(crate) fn batch(&self, sql: &str) -> SqlResult<()> {
         match self {
-            Self::Sqlite(connection) => Ok(connection.execute_batch(sql)?),
+            Self::Sqlite(connection, _) => Ok(connection.execute_batch(sql)?),
             Self::Postgres(session) => Ok(session.batch(sql)?),
         }
     }
 
     pub(crate) fn begin(&self, access: Access) -> SqlResult<()> {
         match (self, access) {
-            (Self::Sqlite(_), Access::Read) => self.batch("BEGIN DEFERRED"),
-            (Self::Sqlite(_), Access::Write) => self.batch("BEGIN IMMEDIATE"),
+            (Self::Sqlite(connection, shape), access) => {
+                connection.execute_batch(match access {
+                    Access::Read => "BEGIN DEFERRED",
+                    Access::Write => "BEGIN IMMEDIATE",
+                })?;
+                shape.ensure_ours(connection)
+            }
             (Self::Postgres(session), access) => Ok(session.begin(access)?),
         }
+    }
+
+    /// For a single statement that only reads. SQLite's shape is looked at in the same view.
+    pub(crate) fn once<T>(&self, work: impl FnOnce(&Self) -> SqlResult<T>) -> SqlResult<T> {
+        if self.is_shared() {
+            return work(self);
+        }
+        self.begin(Access::Read)?;
+        let found = work(self)?;
+        self.commit()?;
+        Ok(found)
     }
 
     pub(crate) fn commit(&self) -> SqlResult<()> {
@@ -160,7 +192,7 @@ impl Session {
     /// Whether a failed statement has ended the whole transaction, or the connection.
     pub(crate) fn has_lost_transaction(&self) -> bool {
         match self {
-            Self::Sqlite(connection) => connection.is_autocommit(),
+            Self::Sqlite(connection, _) => connection.is_autocommit(),
             Self::Postgres(session) => session.is_broken(),
         }
     }
@@ -168,7 +200,7 @@ impl Session {
     /// Whether the connection is of no more use.
     pub(crate) fn is_broken(&self) -> bool {
         match self {
-            Self::Sqlite(_) => false,
+            Self::Sqlite(..) => false,
             Self::Postgres(session) => session.is_broken(),
         }
     }

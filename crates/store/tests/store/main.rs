@@ -17,5 +17,6 @@ mod reading;
 mod sandboxes;
 mod secrets;
 mod servers;
+mod shape;
 mod stages;
 mod tampering;

@@ -6,13 +6,16 @@
 use std::collections::BTreeSet;
 
 use crate::common::approval::{about_exec, approval, grant, kind, yes};
-use crate::common::{Fixture, fixture, on_both_databases, run, running_in, sandbox_in};
+use crate::common::{
+    Fixture, fixture, on_both_databases, queued, run, running, running_in, sandbox_in,
+};
 use glovebox_model::{
-    Code, Correlation, Delivery, GrantId, Role, SecretGiven, SecretGrant, SpaceId, Token, TokenId,
+    Code, Correlation, Delivery, ExecId, GrantId, Role, SecretGiven, SecretGrant, SpaceId, Status,
+    Token, TokenId,
 };
 use glovebox_store::{
-    Actor, Expectations, ExportFormat, SealedValue, SecretWrite, StateDir, Store, Verification,
-    verify_export,
+    Actor, Admitted, Expectations, ExportFormat, SealedValue, SecretWrite, StateDir, Store, Terms,
+    Verification, verify_export,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -23,6 +26,9 @@ on_both_databases! {
     what_is_done_by_the_store_itself_is_sound,
     an_export_of_all_spaces_that_was_changed_is_found,
     a_forged_row_is_not_used_and_never_vouched_for,
+    an_edited_exec_is_ended_by_who_takes_it_over,
+    an_edited_or_invented_entry_is_not_believed_at_use,
+    whose_a_sandbox_is_and_what_it_has_is_under_proof,
 }
 
 fn ann() -> Actor {
@@ -557,8 +563,17 @@ fn a_forged_row_is_not_used_and_never_vouched_for(it: Fixture) {
     let now = Timestamp::now();
     it.store.reply(&asked.id, yes("ann"), now).unwrap();
     let row = format!("approval_id = '{}'", asked.id);
-    let saved = "CREATE TABLE saved_row AS SELECT * FROM approvals";
-    it.execute(&format!("{saved} WHERE {row}"));
+    // Not beside our tables, where nothing else may be.
+    let aside = match it.shared.is_some() {
+        true => "CREATE SCHEMA IF NOT EXISTS aside;".to_owned(),
+        false => format!(
+            "ATTACH '{}' AS aside;",
+            it.dir.path().join("aside").display()
+        ),
+    };
+    it.execute(&format!(
+        "{aside} CREATE TABLE aside.saved_row AS SELECT * FROM approvals WHERE {row}"
+    ));
     let last = "kind = 'approvals' AND key";
     let approved = it.texts(&format!(
         "SELECT CAST(seq AS TEXT) FROM ledger_rows WHERE {last} = '{}'",
@@ -567,7 +582,8 @@ fn a_forged_row_is_not_used_and_never_vouched_for(it: Fixture) {
     it.store.use_approval(&asked.id, "d1").unwrap();
     it.assert_sound();
     let put_back = format!(
-        "DELETE FROM approvals WHERE {row}; INSERT INTO approvals SELECT * FROM saved_row;"
+        "{aside} DELETE FROM approvals WHERE {row};
+         INSERT INTO approvals SELECT * FROM aside.saved_row;"
     );
     it.execute(&put_back);
     let error = it.store.use_approval(&asked.id, "d1").unwrap_err();
@@ -740,4 +756,137 @@ fn rows_of_an_older_version_are_put_under_proof() {
     it.execute("UPDATE tokens SET revoked_at = 1 WHERE space_id = 'other'");
     let found = look(&old, &Expectations::default());
     assert!(found.says("was edited"), "{:#?}", found.here);
+}
+
+/// An edited exec is neither run nor vouched for by who takes it over: it is ended, and verification
+/// tells it for ever.
+fn an_edited_exec_is_ended_by_who_takes_it_over(it: Fixture) {
+    let wait = || {
+        let record = queued();
+        let terms = Terms {
+            sealed_call: Some(b"the call"),
+            ..Terms::default()
+        };
+        let admitted = it.store.admit("gone", &record, terms).unwrap();
+        assert!(matches!(admitted, Admitted::Opened(_)), "{admitted:?}");
+        record.exec_id
+    };
+    let (kept, edited, stolen) = (wait(), wait(), wait());
+    let started = running();
+    let _opened = it.store.plan("gone", &started).unwrap();
+    let edit = |id: &ExecId, from: &str, to: &str| {
+        let edit = format!(
+            "UPDATE sandbox_execs SET record = replace(record, '{from}', '{to}')
+             WHERE exec_id = '{id}'"
+        );
+        assert_eq!(it.execute(&edit), 1);
+    };
+    edit(&edited, "hunter2", "hunter3");
+    edit(&started.exec_id, "hunter2", "hunter3");
+    // Its record is that of another.
+    edit(&stolen, stolen.as_str(), kept.as_str());
+    it.dies("gone");
+    let adopted = it.store.adopt_queued("gone", "alive").unwrap();
+    let adopted: Vec<_> = adopted.iter().map(|it| it.record.exec_id.clone()).collect();
+    assert_eq!(adopted, [kept]);
+    let lost = it.store.recover("gone").unwrap();
+    assert_eq!(lost.len(), 1);
+    let found = look(&it.store, &Expectations::default());
+    for id in [&edited, &stolen, &started.exec_id] {
+        let record = it.store.get(&SpaceId::local(), id).unwrap();
+        assert_eq!(record.status, Status::Error);
+        assert_eq!(record.error.unwrap().code, Code::LedgerTampered);
+        let what = format!("the row of exec `{id}` was forged, and ended by this entry");
+        assert!(
+            found.says(&what) && found.export_says(&what),
+            "{:#?}",
+            found.here
+        );
+    }
+}
+
+/// An entry is believed at use only as a link of its chain.
+fn an_edited_or_invented_entry_is_not_believed_at_use(it: Fixture) {
+    fill(&it, &SpaceId::local(), 1);
+    let grant = it
+        .store
+        .grants(&Default::default())
+        .unwrap()
+        .items
+        .remove(0);
+    it.store.use_grant(&grant.id).unwrap();
+    let place = format!("kind = 'grants' AND key = '{}'", grant.id);
+    let seq = it.texts(&format!(
+        "SELECT CAST(seq AS TEXT) FROM ledger_rows WHERE {place}"
+    ));
+    let seq = &seq[0];
+    match it.shared.is_some() {
+        true => it.set_triggers(false),
+        false => it.drop_triggers(),
+    }
+    // More entries follow, so that the head does not name it.
+    run(&it.store, running_in(SpaceId::local()));
+    it.store.use_grant(&grant.id).unwrap();
+    let later = it.texts(&format!(
+        "SELECT CAST(seq AS TEXT) FROM ledger_rows WHERE {place}"
+    ));
+    let believed = |what: &str| {
+        let error = it.store.use_grant(&grant.id).unwrap_err();
+        assert_eq!(error.code, Code::LedgerTampered, "{what}: {error}");
+    };
+    let at = |seq: &str| format!("space_id = 'local' AND seq = {seq}");
+    let columns = "at, kind, exec_id, ids, tags, body, prev_hash, hash";
+    for far in ["1000000", "-1"] {
+        it.execute(&format!(
+            "INSERT INTO ledger_entries (space_id, seq, {columns})
+                 SELECT space_id, {far}, {columns} FROM ledger_entries WHERE {};
+             UPDATE ledger_rows SET seq = {far} WHERE {place}",
+            at(&later[0])
+        ));
+        believed(far);
+        it.execute(&format!("DELETE FROM ledger_entries WHERE {}", at(far)));
+    }
+    it.execute(&format!(
+        "UPDATE ledger_rows SET seq = {} WHERE {place};
+         UPDATE ledger_entries SET tags = '[]' WHERE {}",
+        later[0],
+        at(&later[0])
+    ));
+    believed("edited");
+    assert_ne!(seq, &later[0]);
+}
+
+/// Only how it stands is not: that changes with each exec, without an entry.
+fn whose_a_sandbox_is_and_what_it_has_is_under_proof(it: Fixture) {
+    let mut row = sandbox_in(SpaceId::local(), "kept");
+    row.agent_id = Some("bot".to_owned());
+    it.store.sandbox_put_new(&row, "o").unwrap();
+    let id = &row.sandbox_id;
+    it.store
+        .sandbox_update(id, "o", |mut row| {
+            row.uses += 1;
+            row
+        })
+        .unwrap();
+    it.store
+        .sandbox_update(id, "o", |mut row| {
+            row.container_id = Some("c0ffee".to_owned());
+            row
+        })
+        .unwrap();
+    it.assert_sound();
+    it.store.sandbox_ensure_unchanged(&row).unwrap();
+    let what = format!("local: `sandboxes/{id}` was edited");
+    for (from, to) in [
+        ("\"agent_id\":\"bot\"", "\"agent_id\":\"eve\""),
+        ("c0ffee", "beef"),
+        (row.config_hash.as_str(), "0"),
+        ("\"keep_root\":false", "\"keep_root\":true"),
+    ] {
+        let edit = format!("UPDATE sandboxes SET record = replace(record, '{from}', '{to}')");
+        assert_found(&it, &edit, &what);
+    }
+    it.execute("UPDATE sandboxes SET record = replace(record, 'c0ffee', 'beef')");
+    let error = it.store.sandbox_ensure_unchanged(&row).unwrap_err();
+    assert_eq!(error.code, Code::LedgerTampered, "{error}");
 }

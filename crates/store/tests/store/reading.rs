@@ -323,7 +323,7 @@ fn an_export_ends_where_the_ledger_did_when_it_began(it: Fixture) {
             let expected = 2 * end.seq + 2;
             assert_eq!(lines, expected, "rows, a header and a checkpoint");
             let expected = Expectations {
-                checkpoint: Some(end.clone()),
+                checkpoints: vec![end.clone()],
                 ..Expectations::default()
             };
             let verified = verify_export(text.as_bytes(), &expected).unwrap();

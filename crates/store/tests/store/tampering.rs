@@ -362,15 +362,13 @@ fn a_process_that_saw_more_notices_an_old_copy() {
     run_one(&it.store);
     // The old rows with their old, truly signed head.
     it.drop_triggers();
-    it.database()
-        .execute_batch(&format!(
-            "ATTACH '{}' AS old;
+    it.execute(&format!(
+        "ATTACH '{}' AS old;
              DELETE FROM ledger_entries WHERE seq > 2; DELETE FROM ledger_terms WHERE seq > 2;
              DELETE FROM sandbox_execs WHERE opened_seq > 2;
              DELETE FROM ledger_heads; INSERT INTO ledger_heads SELECT * FROM old.ledger_heads;",
-            old.join("glovebox.db").display()
-        ))
-        .unwrap();
+        old.join("glovebox.db").display()
+    ));
     assert!(it.verify().is_sound(), "nothing inside can tell");
     let error = it.store.plan("o", &running()).unwrap_err();
     assert_eq!(error.code, Code::LedgerTampered);
@@ -445,7 +443,7 @@ fn only_a_receipt_or_an_outside_checkpoint_proves_a_rewrite_with_the_key(it: Fix
     let verify = |store: &Store, receipts: Vec<ReceiptRef>, checkpoint: Option<Checkpoint>| {
         let expectations = Expectations {
             receipts,
-            checkpoint,
+            checkpoints: checkpoint.into_iter().collect(),
             ..Expectations::default()
         };
         store.verify(&SpaceId::local(), &expectations).unwrap()
@@ -497,7 +495,7 @@ fn an_export_verifies_without_the_database(it: Fixture) {
     let bytes = export(&ledger.it.store);
     let expectations = Expectations {
         receipts: ledger.receipts.clone(),
-        checkpoint: Some(last_line_checkpoint(&bytes)),
+        checkpoints: vec![last_line_checkpoint(&bytes)],
         public_key: Some(last_line_checkpoint(&bytes).public_key),
         ..Expectations::default()
     };

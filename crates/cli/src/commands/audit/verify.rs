@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use glovebox_model::{Code, Error, Result, SpaceId, Stage};
 use glovebox_store::{
-    Checkpoint, Expectations, Problem, Verification, parse_receipt, verify_export,
+    Checkpoint, Expectations, Problem, Verification, parse_receipt, read_checkpoints, verify_export,
 };
 use serde::Serialize;
 
@@ -43,13 +43,22 @@ pub(crate) fn run(global: &Global, args: VerifyArgs) -> Result<Exit> {
         })?;
     } else if !global.quiet || !sound {
         stdout::text(&text(&verification, Paint::on(&std::io::stdout())))?;
+        if let (Some(key), None) = (&verification.signed_by, &expectations.public_key) {
+            stdout::text(&format!(
+                "signed by the key {}, which was compared with none: name yours with `--public-key`\n",
+                one_line(key)
+            ))?;
+        }
     }
     Ok(if sound { Exit::SUCCESS } else { Exit::FAILURE })
 }
 
 fn expectations(args: &VerifyArgs) -> Result<Expectations> {
     let mut known = Expectations {
-        checkpoint: args.checkpoint.as_deref().map(checkpoint).transpose()?,
+        checkpoints: match &args.checkpoint {
+            Some(file) => checkpoints(file)?,
+            None => Vec::new(),
+        },
         public_key: args.public_key.clone(),
         ..Expectations::default()
     };
@@ -68,10 +77,47 @@ fn verify_here(
     expectations: &Expectations,
 ) -> Result<Verification> {
     let context = Context::new(global);
-    if let Some(records) = context.records()? {
-        return records.verify(space, expectations);
+    match context.records() {
+        Ok(Some(records)) => {
+            let found = records.verify(space, expectations)?;
+            match space {
+                Some(space) if found.entries == 0 && found.is_sound() => no_such(space, found),
+                _ => Ok(found),
+            }
+        }
+        Ok(None) => Ok(missing(&context.state_path()?, expectations)),
+        // What cannot be opened since somebody changed it is a finding, and not a failure to look.
+        Err(error) if error.code == Code::LedgerTampered => {
+            Ok(Verification::of_nothing(error.message))
+        }
+        Err(error) => {
+            let emptied = missing_database(&context.state_path()?);
+            let found = missing(&context.state_path()?, expectations);
+            match emptied && !found.is_sound() {
+                true => Ok(found),
+                false => Err(error),
+            }
+        }
     }
-    Ok(missing(&context.state_path()?, expectations))
+}
+
+/// A space without any entry never began; the operator's may be empty.
+fn no_such(space: &SpaceId, found: Verification) -> Result<Verification> {
+    if *space == SpaceId::local() {
+        return Ok(found);
+    }
+    Err(Error::new(
+        Code::NotFound,
+        Stage::Parse,
+        format!("there is no space `{space}`"),
+    )
+    .hint("all of them: `glovebox audit verify --json` has their names"))
+}
+
+/// Whether nothing is left of the database, or an empty file.
+fn missing_database(state: &Path) -> bool {
+    let database = std::fs::metadata(state.join("glovebox.db"));
+    database.map_or(true, |it| it.len() == 0)
 }
 
 /// Without a database. Nothing was ever written, unless something outside of it says otherwise.
@@ -94,7 +140,7 @@ fn missing(state: &Path, expectations: &Expectations) -> Verification {
             "a receipt names this entry, and there is no ledger",
         );
     }
-    if let Some(checkpoint) = expectations.checkpoint.as_ref().filter(|it| it.seq > 0) {
+    for checkpoint in expectations.checkpoints.iter().filter(|it| it.seq > 0) {
         let seq = Some(checkpoint.seq);
         problem(
             seq,
@@ -107,6 +153,7 @@ fn missing(state: &Path, expectations: &Expectations) -> Verification {
         head: None,
         spaces: Vec::new(),
         problems,
+        signed_by: None,
     }
 }
 
@@ -174,33 +221,13 @@ fn reader(file: &Path) -> Result<Box<dyn BufRead>> {
     Ok(Box::new(BufReader::new(opened)))
 }
 
-/// The last line of a file: a checkpoint by itself, or that of an export.
-fn checkpoint(file: &Path) -> Result<Checkpoint> {
-    const END: u64 = 64 << 10;
+/// Those of every space that the file has: a checkpoint by itself, or an export.
+fn checkpoints(file: &Path) -> Result<Vec<Checkpoint>> {
     let failed = |error: std::io::Error| unreadable("checkpoint", file).caused_by(error);
-    let mut opened = File::open(file).map_err(failed)?;
-    let length = opened.metadata().map_err(failed)?.len();
-    std::io::Seek::seek(
-        &mut opened,
-        std::io::SeekFrom::Start(length.saturating_sub(END)),
-    )
-    .map_err(failed)?;
-    let mut end = Vec::new();
-    opened.take(END).read_to_end(&mut end).map_err(failed)?;
-    let last = end
-        .trim_ascii_end()
-        .rsplit(|byte| *byte == b'\n')
-        .next()
-        .unwrap_or_default();
-    serde_json::from_slice(last).map_err(|error| {
-        let shown = file.display();
-        Error::new(
-            Code::InvalidArgument,
-            Stage::Parse,
-            format!("`{shown}` does not end with a checkpoint"),
-        )
-        .caused_by(error)
-        .hint("an export ends with one: `glovebox audit export --output FILE`")
+    let opened = File::open(file).map_err(failed)?;
+    read_checkpoints(BufReader::new(opened)).map_err(|mut error| {
+        error.message = format!("`{}` does not end with a checkpoint", file.display());
+        error
     })
 }
 
@@ -230,6 +257,7 @@ mod tests {
             spaces: spaces.iter().map(space).collect(),
             head: head.clone(),
             problems: Vec::new(),
+            signed_by: None,
         }
     }
 

@@ -8,6 +8,7 @@ pub(crate) mod older;
 pub(crate) mod postgres;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ::postgres::SimpleQueryMessage;
@@ -50,6 +51,7 @@ pub(crate) struct Fixture {
     pub(crate) state: StateDir,
     pub(crate) dir: TempDir,
     pub(crate) shared: Option<Database>,
+    unguarded: AtomicBool,
 }
 
 pub(crate) fn fixture() -> Fixture {
@@ -61,6 +63,7 @@ pub(crate) fn fixture() -> Fixture {
         state,
         dir,
         shared: None,
+        unguarded: AtomicBool::default(),
     }
 }
 
@@ -80,6 +83,7 @@ pub(crate) fn over(database: Database) -> Fixture {
         state,
         dir,
         shared: Some(database),
+        unguarded: AtomicBool::default(),
     }
 }
 
@@ -115,6 +119,7 @@ impl Fixture {
             state,
             dir,
             shared,
+            unguarded: self.unguarded.load(Ordering::Relaxed).into(),
         }
     }
 
@@ -137,11 +142,17 @@ impl Fixture {
     pub(crate) fn try_execute(&self, sql: &str) -> Result<u64, String> {
         let Some(database) = &self.shared else {
             let connection = self.database();
+            let guards = match self.unguarded.load(Ordering::Relaxed) {
+                true => lift_triggers(&connection),
+                false => String::new(),
+            };
             let before = connection.total_changes();
-            connection
+            let done = connection
                 .execute_batch(sql)
-                .map_err(|error| error.to_string())?;
-            return Ok(connection.total_changes() - before);
+                .map_err(|error| error.to_string());
+            let changed = connection.total_changes() - before;
+            connection.execute_batch(&guards).unwrap();
+            return done.map(|()| changed);
         };
         let done = database.client().simple_query(&translated(sql));
         let done = done.map_err(|error| match error.as_db_error() {
@@ -185,16 +196,10 @@ impl Fixture {
         assert!(verification.is_sound(), "{verification:?}");
     }
 
-    /// As people do who do not want to be held back.
+    /// As people do who do not want to be held back: from now on the triggers are dropped before
+    /// each [`Fixture::execute`], and put back after it so that nobody misses them.
     pub(crate) fn drop_triggers(&self) {
-        for name in [
-            "entries_are_not_edited",
-            "entries_are_not_deleted",
-            "checkpoints_are_not_edited",
-            "checkpoints_are_not_deleted",
-        ] {
-            self.execute(&format!("DROP TRIGGER {name}"));
-        }
+        self.unguarded.store(true, Ordering::Relaxed);
     }
 
     /// The same on PostgreSQL, which can also take it back.
@@ -204,6 +209,23 @@ impl Fixture {
             self.execute(&format!("ALTER TABLE {table} {to} TRIGGER ALL"));
         }
     }
+}
+
+/// Drops the triggers, and returns what makes them again.
+pub(crate) fn lift_triggers(connection: &rusqlite::Connection) -> String {
+    let sql = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'";
+    let mut select = connection.prepare(sql).unwrap();
+    let rows = select.query_map((), |row| Ok((row.get(0)?, row.get(1)?)));
+    let triggers: Vec<(String, String)> = rows.unwrap().collect::<Result<_, _>>().unwrap();
+    drop(select);
+    let mut again = String::new();
+    for (name, sql) in triggers {
+        connection
+            .execute_batch(&format!("DROP TRIGGER {name}"))
+            .unwrap();
+        again.push_str(&format!("{sql};"));
+    }
+    again
 }
 
 /// From SQLite's SQL, as far as the tests use what PostgreSQL says otherwise.
