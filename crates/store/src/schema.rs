@@ -79,7 +79,9 @@ pub(crate) fn bring_up(
     shape
         .ensure_ours(connection)
         .doing("bring the database up to date")?;
-    transaction.commit().doing("bring the database up to date")?;
+    transaction
+        .commit()
+        .doing("bring the database up to date")?;
     LedgerKey::confirm(&key_path)
 }
 

@@ -224,6 +224,11 @@ impl Store {
 
     /// From the file each time, since it may have been exchanged.
     pub(crate) fn existing_key(&self) -> Result<Option<LedgerKey>> {
+        if let Some(key) = LedgerKey::load(&self.key_path)? {
+            return Ok(Some(key));
+        }
+        // Whoever began the ledger was killed before the key had its name.
+        LedgerKey::confirm(&self.key_path)?;
         LedgerKey::load(&self.key_path)
     }
 

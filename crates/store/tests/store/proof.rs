@@ -710,6 +710,28 @@ fn a_database_that_is_gone_is_not_made_anew() {
     refused(&open());
 }
 
+/// The key gets its name after the first commit: killed before or after it, the next start goes on.
+#[test]
+fn a_ledger_whose_beginning_was_cut_off_begins_again_or_goes_on() {
+    let it = fixture();
+    run(&it.store, running_in(SpaceId::local()));
+    let key = it.state.ledger_key();
+    let unconfirmed = key.with_extension("key.new");
+    std::fs::rename(&key, &unconfirmed).unwrap();
+    let store = it.open_again();
+    run(&store, running_in(SpaceId::local()));
+    assert!(look(&store, &Expectations::default()).here.is_sound());
+    assert!(key.exists() && !unconfirmed.exists());
+
+    let early = it.dir.path().join("early");
+    let state = StateDir::open(&early).unwrap();
+    std::fs::write(state.database(), "").unwrap();
+    std::fs::copy(&key, early.join("ledger.key.new")).unwrap();
+    let store = Store::open(&state).unwrap();
+    run(&store, running_in(SpaceId::local()));
+    assert!(state.ledger_key().exists());
+}
+
 /// What an older version left is under proof from the first opening on; what claims to be older and
 /// was under proof is not taken up a second time.
 #[test]
