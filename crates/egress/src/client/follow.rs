@@ -24,7 +24,7 @@ pub trait HopPolicy: Send + Sync + fmt::Debug {
 }
 
 /// Somebody else's word on a URL as a whole.
-pub type UrlCheck = fn(&str) -> Result<(), Refusal>;
+pub(crate) type UrlCheck = fn(&str) -> Result<(), Refusal>;
 
 /// What holds for every hop.
 #[derive(Debug, Clone, Copy)]
