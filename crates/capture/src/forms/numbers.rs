@@ -2,7 +2,7 @@
 
 use zeroize::Zeroizing;
 
-use super::Form;
+use super::{Form, folded};
 use crate::needles::HEAD;
 use crate::stretch::is_padding;
 
@@ -70,6 +70,9 @@ pub(super) fn all(value: &[u8], forms: &mut Vec<Form>) {
             form.extend(if at == 0 { first } else { between }.as_bytes());
             let needed = 1 + u32::from(*byte > 9) + u32::from(*byte > 99);
             form.digits(*byte, base, if width == 0 { needed } else { width });
+        }
+        if between.is_empty() {
+            folded(&form, forms);
         }
         forms.push(squeezed(&form));
     }

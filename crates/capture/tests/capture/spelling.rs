@@ -232,6 +232,10 @@ pub(crate) fn forms(value: &str) -> Vec<(String, Vec<u8>)> {
     if value.is_ascii() {
         for columns in [4, 5, 6, 8, 12, 40] {
             add("folded", wrapped(value, columns, "\n"));
+            add(
+                "hex, folded",
+                wrapped(&hex(value.as_bytes(), ""), columns, "\n"),
+            );
             add("folded", wrapped(value, columns, "\r\n"));
             add(
                 "base64, folded",
