@@ -82,7 +82,7 @@ fn a_guess_of_a_secret_that_was_not_granted_looks_like_any_other() {
     done(put(
         &admin,
         "github",
-        &json!({"value_base64": VALUE_BASE64}),
+        &json!({"value_base64": VALUE_BASE64, "hosts": ["api.example:443"]}),
     ));
     let agent = server.client_of(&server.token_of("agent", "local", "guesser"));
     let wrong = VALUE.replace("Zk3v", "Zk3w");
@@ -120,6 +120,21 @@ fn a_guess_of_a_secret_that_was_not_granted_looks_like_any_other() {
     assert!(granted[0].contains("[secret github]"), "{}", granted[0]);
     assert_hidden("what was granted", granted[0].as_bytes());
     assert!(!tried(&agent, VALUE, "free")[0].contains("[secret"));
+    // What is only brokered is in no program's hands: a guess is a guess. People do not see it.
+    let grant = json!({
+        "secret": "github", "conversation_id": "abroad", "agent_id": "guesser",
+        "deliveries": ["broker"],
+    });
+    done(admin.post("/v1/secret-grants", &grant));
+    let brokered = tried(&agent, VALUE, "abroad");
+    for part in &brokered {
+        assert!(!part.contains("[secret"), "{part}");
+    }
+    let ran: Value = serde_json::from_str(&brokered[0]).unwrap();
+    let id = ran["exec_id"].as_str().unwrap();
+    let for_people = admin.get(&format!("/v1/execs/{id}")).text();
+    assert!(for_people.contains("[secret github]"), "{for_people}");
+    assert_hidden("what was brokered", for_people.as_bytes());
     assert_eq!(server.stop(), 0);
 }
 

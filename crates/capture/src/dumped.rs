@@ -26,16 +26,22 @@ enum Reading {
     Octal,
     OctalWords,
     Decimal,
+    /// `hexdump -d`
+    DecimalWords,
+    /// `xxd -b`
+    Binary,
     /// `od -c`
     Letters,
 }
 
-const READINGS: [Reading; 6] = [
+const READINGS: [Reading; 8] = [
     Reading::Hexadecimal,
     Reading::Swapped,
     Reading::Octal,
     Reading::OctalWords,
     Reading::Decimal,
+    Reading::DecimalWords,
+    Reading::Binary,
     Reading::Letters,
 ];
 
@@ -97,7 +103,8 @@ fn numbers(line: &[u8]) -> Option<Vec<Range<usize>>> {
         let from = at + blanks;
         let digits = count_hex(&line[from..]);
         let ends = matches!(line.get(from + digits), None | Some(b' '));
-        let is_column = has_colon && blanks > 1 && !all.is_empty();
+        let is_column =
+            has_colon && blanks > 1 && !all.is_empty() && !is_rest(&all, blanks, digits);
         if blanks == 0 || digits == 0 || digits > 16 || !ends || is_column {
             let is_end = matches!(line.get(from), None | Some(b'|' | b'>'));
             // Without an offset there is nothing but numbers.
@@ -106,6 +113,11 @@ fn numbers(line: &[u8]) -> Option<Vec<Range<usize>>> {
         all.push(from..from + digits);
         at = from + digits;
     }
+}
+
+/// The bytes that are left for a group of four are written where its end would be: `xxd -e`.
+fn is_rest(before: &[Range<usize>], blanks: usize, digits: usize) -> bool {
+    before.iter().all(|it| it.len() == 8) && digits < 8 && blanks + digits == 9
 }
 
 impl Reading {
@@ -122,8 +134,16 @@ impl Reading {
             match self {
                 Self::Octal => tell(u8::try_from(short(8, 3)?).ok()?, at.start),
                 Self::Decimal => tell(u8::try_from(short(10, 3)?).ok()?, at.start),
-                Self::OctalWords => {
-                    let word = short(8, 6).filter(|_| digits.len() == 6)?;
+                Self::Binary => {
+                    let byte = short(2, 8).filter(|_| digits.len() == 8)?;
+                    tell(u8::try_from(byte).ok()?, at.start);
+                }
+                Self::OctalWords | Self::DecimalWords => {
+                    let (base, length) = match self {
+                        Self::OctalWords => (8, 6),
+                        _ => (10, 5),
+                    };
+                    let word = short(base, length).filter(|_| digits.len() == length)?;
                     let [low, high] = u16::try_from(word).ok()?.to_le_bytes();
                     tell(low, at.start);
                     tell(high, at.start);
@@ -149,7 +169,7 @@ impl Reading {
 
 fn value(digits: &[u8], base: u32) -> Option<u32> {
     let digit = |sum: u32, it: &u8| Some(sum * base + char::from(*it).to_digit(base)?);
-    digits.iter().take(7).try_fold(0, digit)
+    digits.iter().take(8).try_fold(0, digit)
 }
 
 /// A line of a run.
@@ -270,7 +290,9 @@ fn run_read(
                 decoded.truncate(before);
             }
         }
-        undecided = undecided.min(search(needles, &decoded, is_whole, &mut found));
+        if decoded.len() > 0 {
+            undecided = undecided.min(search(needles, &decoded, is_whole, &mut found));
+        }
     }
     add(found, begin, places);
     if is_whole {

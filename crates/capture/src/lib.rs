@@ -25,7 +25,9 @@ mod stretch;
 mod unfit;
 mod vocabulary;
 mod walk;
+mod window;
 
 pub use redactor::Redactor;
 pub use secrets::Secrets;
 pub use unfit::{LONGEST, SHORTEST, Unfit, Why};
+pub use window::Window;

@@ -163,11 +163,26 @@ pub(crate) fn search(
     is_whole: bool,
     found: &mut Vec<Place>,
 ) -> usize {
+    let (ranges, undecided) = ranges(needles, &decoded.bytes, is_whole);
+    let places = ranges.into_iter().map(|(range, label)| Place {
+        written: decoded.written(range),
+        label,
+    });
+    found.extend(places);
+    decoded.begin(undecided)
+}
+
+/// The same of a text that means what is written.
+pub(crate) fn ranges(
+    needles: &Needles,
+    bytes: &[u8],
+    is_whole: bool,
+) -> (Vec<(Range<usize>, u32)>, usize) {
     let mut state = State::default();
     let mut plain_end = 0;
     let mut open: Option<(usize, u32)> = None;
     let mut ranges: Vec<(Range<usize>, u32)> = Vec::new();
-    let at = state.read(needles, &decoded.bytes, is_whole, |piece| match piece {
+    let at = state.read(needles, bytes, is_whole, |piece| match piece {
         Piece::Plain(range) => {
             if let Some((start, label)) = open.take() {
                 ranges.push((start..range.start, label));
@@ -185,12 +200,7 @@ pub(crate) fn search(
             _ => undecided = start,
         }
     }
-    let places = ranges.into_iter().map(|(range, label)| Place {
-        written: decoded.written(range),
-        label,
-    });
-    found.extend(places);
-    decoded.begin(undecided)
+    (ranges, undecided)
 }
 
 /// The same for one stream, piece by piece.

@@ -9,10 +9,11 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use crate::forms;
-use crate::meant::{How, Place};
+use crate::meant::{How, Place, add, ranges};
 use crate::needles::Needles;
 use crate::redactor::{Piece, Redactor, State};
 use crate::unfit::{MARKER, Unfit, Why, weakness};
+use crate::window::Window;
 
 /// Compiled once, shared by all streams of an exec. A copy is cheap.
 #[derive(Clone)]
@@ -141,6 +142,27 @@ impl Secrets {
     /// For one stream.
     pub fn redactor(&self) -> Redactor {
         Redactor::of(self.clone())
+    }
+
+    /// For one stream whose pace must not tell what is in it.
+    pub fn window(&self) -> Window {
+        Window::of(self.clone())
+    }
+
+    /// Where secrets stand in a text that is taken to be whole, in their order and apart.
+    pub(crate) fn places(&self, text: &[u8]) -> Vec<Place> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let (ranges, _) = ranges(self.needles(), text, true);
+        let place = |(written, label)| Place { written, label };
+        let mut found: Vec<Place> = ranges.into_iter().map(place).collect();
+        for how in [How::Dumped, How::Spelled] {
+            found.extend(how.read(self.needles(), text, true).0);
+        }
+        let mut places = Vec::new();
+        add(found, 0, &mut places);
+        places
     }
 
     /// A text that is whole. Borrowed if no secret is in it.

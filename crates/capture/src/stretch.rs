@@ -119,6 +119,11 @@ impl Text<'_> {
     }
 }
 
+/// Whether a byte only pads a list: a blank behind a separator or another blank.
+pub(crate) fn is_padding(before: u8, byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t') && matches!(before, b',' | b';' | b'|' | b' ' | b'\t')
+}
+
 /// A value without its line breaks behind the first `kept` bytes, as a text is compared with it.
 pub(crate) fn without_breaks(value: &[u8], kept: usize) -> Vec<u8> {
     let text = Text {

@@ -2,7 +2,7 @@
 //! text ends and go on when more has come.
 
 use crate::needles::{Alike, HEAD, Needles};
-use crate::stretch::{ESCAPE, LONGEST_STRETCH, Stretch, Text};
+use crate::stretch::{ESCAPE, LONGEST_STRETCH, Stretch, Text, is_padding};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
@@ -176,6 +176,10 @@ impl Reading {
             }
             Stretch::Open => return Next::Open,
             Stretch::Not => {}
+        }
+        let before = self.at.checked_sub(1).map(|it| text.bytes[it]);
+        if before.is_some_and(|it| is_padding(it, byte)) && !self.goes_on_with(needles, byte) {
+            return Next::Skip(1);
         }
         match text.escape(self.at) {
             Stretch::Not => Next::Literal,

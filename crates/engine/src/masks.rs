@@ -1,15 +1,16 @@
 //! What is looked for in everything that leaves a space: its secrets, ready to be found.
 //!
 //! For people that is all of them. For an agent with a token of its own it is what was granted to it, or
-//! given to the exec that is told of: whatever else is masked would tell it that a guess was right, and,
-//! while output waits for what may come next, even that the beginning of one is.
+//! given to the exec that is told of, so that a program held the value: whatever else is masked, and what is
+//! only brokered, would tell it that a guess was right, and, while output waits for what may come next,
+//! even that the beginning of one is.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use glovebox_capture::Secrets;
-use glovebox_model::{Correlation, Result, SecretGiven, SecretName, SpaceId};
+use glovebox_model::{Correlation, Delivery, Result, SecretGiven, SecretName, SpaceId};
 use glovebox_store::{Hide, Mask};
 use serde_json::Value;
 
@@ -207,9 +208,10 @@ impl Engine {
         let Some(whose) = known.whose(ids).filter(|_| !all.is_empty()) else {
             return Ok(all);
         };
-        let names = || self.store()?.secrets_once_granted(ids);
+        let names = || self.store()?.secrets_once_handed(ids);
         let granted = known.ready_for(space, whose, &values, names)?;
-        let given: Vec<SecretName> = given.iter().map(|it| it.name.clone()).collect();
+        let given = given.iter().filter(|it| it.delivery.is_handed());
+        let given: Vec<SecretName> = given.map(|it| it.name.clone()).collect();
         Ok(known.with(space, &granted, &given).unwrap_or(all))
     }
 
@@ -226,8 +228,9 @@ impl Mask for Known {
         let ids = serde_json::from_value::<Correlation>(record["ids"].clone());
         let granted = ids.ok().and_then(|it| self.of(space, &self.whose(&it)?));
         let name = |it: &Value| it["name"].as_str().and_then(|name| name.parse().ok());
-        let given = record["secrets"].as_array();
-        let given: Vec<SecretName> = given.into_iter().flatten().filter_map(name).collect();
+        let given = record["secrets"].as_array().into_iter().flatten();
+        let handed = given.filter(|it| it["delivery"] != Delivery::Broker.as_str());
+        let given: Vec<SecretName> = handed.filter_map(name).collect();
         let secrets = match granted {
             Some(granted) => self.with(space, &granted, &given),
             None => None,

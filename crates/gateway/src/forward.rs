@@ -75,12 +75,13 @@ const HOP: [HeaderName; 7] = [
 
 /// Servers and frameworks take the method, the path or the host from these instead, if they are there,
 /// or act on what they name.
-const OVERRIDES: [&str; 17] = [
+const OVERRIDES: [&str; 18] = [
     "base-url",
     "destination",
     "forwarded",
     "http-host",
     "http-url",
+    "next-url",
     "path-info",
     "proxy-host",
     "proxy-url",
@@ -102,6 +103,22 @@ const OVERRIDES_BEGIN: [&str; 6] = [
     "x-override-",
     "x-rewrite-",
 ];
+/// What says by any of its words that it stands for something else, whoever made it up.
+const OVERRIDES_WORDS: [&str; 13] = [
+    "middleware",
+    "override",
+    "reroute",
+    "rewrite",
+    "rewrites",
+    "rewritten",
+    "route",
+    "routed",
+    "router",
+    "routes",
+    "routing",
+    "subrequest",
+    "verb",
+];
 /// Behind `x-` and whatever says whose it is: there are more of them than are written down anywhere.
 const OVERRIDES_END: [&str; 8] = [
     "-host",
@@ -120,6 +137,7 @@ fn is_override(name: &HeaderName) -> bool {
     let name: String = name.as_str().chars().map(plain).collect();
     OVERRIDES.contains(&name.as_str())
         || OVERRIDES_BEGIN.iter().any(|it| name.starts_with(it))
+        || name.split('-').any(|it| OVERRIDES_WORDS.contains(&it))
         || (name.starts_with("x-") && OVERRIDES_END.iter().any(|it| name.ends_with(it)))
 }
 
@@ -427,6 +445,18 @@ mod tests {
             "X-Some-Gateway-Path",
             "X-Proxy-Url",
             "X-WAWS-Unencoded-URL",
+            "Method-Override",
+            "X-HTTP-Verb",
+            "X-Verb",
+            "X-Middleware-Rewrite",
+            "X-Middleware-Subrequest",
+            "X-Nextjs-Rewrite",
+            "X-Now-Route-Matches",
+            "Next-Url",
+            "Next-Router-State-Tree",
+            "X-Http-Route",
+            "X-Route",
+            "X_Apache_Rewrite",
             "Trailer",
         ] {
             let mut headers = HeaderMap::new();
@@ -442,10 +472,18 @@ mod tests {
             "x-api-key",
             "x-request-id",
             "x-hostname",
+            "referer",
+            "link",
+            "x-verbose",
+            "openai-organization",
+            "anthropic-version",
+            "x-goog-user-project",
+            "x-github-api-version",
+            "x-amz-content-sha256",
         ] {
             headers.insert(name, HeaderValue::from_static("x"));
         }
         without_overrides(&mut headers);
-        assert_eq!(headers.len(), 5);
+        assert_eq!(headers.len(), 13);
     }
 }

@@ -23,6 +23,7 @@
 mod authority;
 mod broker;
 mod carry;
+mod decode;
 mod denial;
 mod destination;
 mod dialled;
@@ -33,6 +34,7 @@ mod forward;
 mod frames;
 mod gateway;
 mod head;
+mod late;
 mod mask;
 mod names;
 mod near;

@@ -1,12 +1,10 @@
 //! The bodies of answers, and how a secret's value is kept from coming back in one.
 
-use std::error::Error;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use glovebox_capture::{Redactor, Secrets};
+use glovebox_capture::Secrets;
 use glovebox_model::NetCode;
 use http_body_util::Full;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -19,9 +17,7 @@ use hyper::http::{request, response};
 use hyper::{HeaderMap, StatusCode};
 
 use crate::denial::Denial;
-use crate::gateway::Inside;
-use crate::record::Asked;
-use crate::unpack::{Finding, Unpacked};
+use crate::late::{Exchanged, Failure, Late};
 
 /// The body of an answer to the sandbox.
 #[derive(Debug)]
@@ -29,7 +25,7 @@ pub(crate) enum Reply {
     /// Our own words.
     Text(Full<Bytes>),
     Through(Incoming),
-    Masked(Box<Masked>),
+    Masked(Box<Late>),
 }
 
 impl Reply {
@@ -41,9 +37,6 @@ impl Reply {
         Self::Text(Full::new(Bytes::new()))
     }
 }
-
-/// Why a body ends before its end.
-type Failure = Box<dyn Error + Send + Sync>;
 
 impl Body for Reply {
     type Data = Bytes;
@@ -60,7 +53,7 @@ impl Body for Reply {
             Self::Through(body) => Pin::new(body)
                 .poll_frame(cx)
                 .map(|frame| frame.map(|it| it.map_err(Failure::from))),
-            Self::Masked(body) => Pin::new(&mut **body).poll_frame(cx),
+            Self::Masked(body) => body.poll_frame(cx),
         }
     }
 
@@ -81,118 +74,9 @@ impl Body for Reply {
     }
 }
 
-/// What a host has of a secret may come back, in an echo or an error. What comes is searched while it
-/// streams, and what it holds in a compressed form too; that cannot be masked, so it is cut.
-#[derive(Debug)]
-pub(crate) struct Masked {
-    body: Incoming,
-    secrets: Secrets,
-    redactor: Redactor,
-    unpacked: Unpacked,
-    /// Searched, and kept back until what it decodes to is known to be no secret.
-    waiting: Vec<u8>,
-    /// None once the end was told.
-    open: bool,
-    trailers: Option<HeaderMap>,
-    of: Exchanged,
-}
-
-/// Whose answer it is, to be told when it is cut.
-#[derive(Debug)]
-pub(crate) struct Exchanged {
-    pub(crate) inside: Arc<Inside>,
-    pub(crate) asked: Asked,
-}
-
-/// Of what waits. A secret is decided on long before.
-const WAITING_MOST: usize = 1 << 20;
-
-impl Masked {
-    fn new(body: Incoming, secrets: &Secrets, of: Exchanged) -> Self {
-        Self {
-            body,
-            redactor: secrets.redactor(),
-            unpacked: Unpacked::new(secrets),
-            secrets: secrets.clone(),
-            waiting: Vec::new(),
-            open: true,
-            trailers: None,
-            of,
-        }
-    }
-
-    /// Whether what waits may go on.
-    fn judge(&self, finding: Finding) -> Result<bool, Failure> {
-        let why = match finding {
-            Finding::Nothing => return Ok(true),
-            Finding::Open if self.waiting.len() <= WAITING_MOST => return Ok(false),
-            Finding::Open | Finding::Bomb => "is compressed so that it cannot be searched",
-            Finding::Secret => "holds a secret in a compressed form",
-        };
-        let denial = Denial::new(
-            NetCode::Other,
-            format!("the answer {why}, and was cut"),
-            "ask its host for an answer without compression",
-        );
-        self.of.inside.record.refuse(&self.of.asked, &denial);
-        Err(denial.why.into())
-    }
-}
-
-impl Body for Masked {
-    type Data = Bytes;
-    type Error = Failure;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
-        let this = &mut *self;
-        while this.open {
-            let finding = match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
-                Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => {
-                        this.redactor.push(&data, &mut this.waiting);
-                        this.unpacked.push(&data)
-                    }
-                    Err(frame) => {
-                        this.trailers = frame.into_trailers().ok();
-                        continue;
-                    }
-                },
-                None => {
-                    this.open = false;
-                    this.redactor.finish(&mut this.waiting);
-                    match this.unpacked.finish() {
-                        Finding::Open => Finding::Nothing,
-                        finding => finding,
-                    }
-                }
-            };
-            match this.judge(finding) {
-                Err(cut) => {
-                    this.open = false;
-                    return Poll::Ready(Some(Err(cut)));
-                }
-                Ok(true) if !this.waiting.is_empty() => {
-                    let out = std::mem::take(&mut this.waiting);
-                    return Poll::Ready(Some(Ok(Frame::data(out.into()))));
-                }
-                Ok(_) => {}
-            }
-        }
-        let Some(trailers) = this.trailers.take() else {
-            return Poll::Ready(None);
-        };
-        let (masked, _) = masked(&trailers, &this.secrets);
-        Poll::Ready(Some(Ok(Frame::trailers(masked))))
-    }
-}
-
 /// Headers without secrets in their names, in their values, or in a name and its value together;
 /// whether a name was another one.
-fn masked(headers: &HeaderMap, secrets: &Secrets) -> (HeaderMap, bool) {
+pub(crate) fn masked(headers: &HeaderMap, secrets: &Secrets) -> (HeaderMap, bool) {
     let mut all = HeaderMap::with_capacity(headers.len());
     let mut renamed = false;
     for (name, value) in headers {
@@ -287,5 +171,5 @@ pub(crate) fn mask(
         return Ok(Reply::Through(body));
     }
     parts.headers.remove(CONTENT_LENGTH);
-    Ok(Reply::Masked(Box::new(Masked::new(body, secrets, of))))
+    Ok(Reply::Masked(Box::new(Late::new(body, secrets, of))))
 }

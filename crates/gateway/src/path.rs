@@ -132,7 +132,8 @@ fn is_dotted(name: &str) -> bool {
 fn segments_wrong(path: &str) -> bool {
     let mut segments = path.split('/').skip(1).peekable();
     while let Some(segment) = segments.next() {
-        let name = segment.split(';').next().unwrap_or_default();
+        // What some servers take for the end of a name: parameters, and what was `%3f` or `%23`.
+        let name = segment.split([';', '?', '#']).next().unwrap_or_default();
         let blank = name.chars().all(is_ignored);
         let empty = blank && segments.peek().is_some();
         if empty || (blank && !segment.is_empty()) || is_dotted(name) {
@@ -182,6 +183,9 @@ mod tests {
             "/public/..;/admin",
             "/public/..;x=1/admin",
             "/public/..%3b/admin",
+            "/public/..%3f/admin",
+            "/public/..%23/admin",
+            "/public/%2e.%3Fx=1/admin",
             "/public//admin",
             "//admin",
             "/public/a%2fb",

@@ -4,10 +4,9 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use brotli_decompressor::DecompressorWriter;
-use flate2::write::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
-use glovebox_capture::{Redactor, Secrets};
-use zstd::stream::write::Decoder as ZstdDecoder;
+use glovebox_capture::{Secrets, Window};
+
+use crate::decode::{Decoder, Step};
 
 /// Bytes by which a format shows.
 const MAGIC: usize = 4;
@@ -17,25 +16,40 @@ const DEPTH: u8 = 3;
 const GROWTH_MOST: u64 = 200;
 /// Small things may.
 const GROWTH_FREE: u64 = 1 << 20;
-const PIECE: usize = 16 * 1024;
+/// What is decoded is searched in pieces of this size.
+const SEARCHED: usize = 64 * 1024;
+/// Streams that begin where another ended, beside one for so many bytes: each costs a decoder.
+const STARTS_FREE: u64 = 1000;
+const STARTS_EVERY: u64 = 256;
+/// Decoders of one body at a time.
+const FOLLOWED_MOST: usize = 32;
+/// What is only tried and decodes to less was no stream.
+const TRIED_LEAST: u64 = 8;
 
-/// What is known of a body so far.
+/// What is known of a body so far. That it holds the beginning of a secret is no finding: whoever
+/// could see that would learn the next letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Finding {
     Nothing,
-    /// A secret may begin where the decoded bytes end.
-    Open,
+    /// It is compressed, and cannot be decoded, or decodes to more than is searched.
+    Unreadable,
     Secret,
-    /// It decodes to more than is searched.
-    Bomb,
 }
 
 pub(crate) struct Unpacked {
     secrets: Secrets,
     depth: u8,
+    came: u64,
+    starts: u64,
+    followed: Vec<Followed>,
+    found: Finding,
+}
+
+/// One reading of the bytes from some place on.
+enum Followed {
     /// The first bytes, until the format can be told.
-    first: Vec<u8>,
-    decoders: Option<Vec<Decoder>>,
+    Begun(Vec<u8>),
+    Decoded(Decoder<Sink>),
 }
 
 impl fmt::Debug for Unpacked {
@@ -53,163 +67,151 @@ impl Unpacked {
         Self {
             secrets: secrets.clone(),
             depth,
-            first: Vec::new(),
-            decoders: None,
+            came: 0,
+            starts: 0,
+            followed: vec![Followed::Begun(Vec::new())],
+            found: Finding::Nothing,
         }
     }
 
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Finding {
-        if self.decoders.is_none() {
-            self.first.extend_from_slice(bytes);
-            return match self.first.len() {
-                0..MAGIC => Finding::Nothing,
-                _ => self.begin(),
-            };
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.came += bytes.len() as u64;
+        for followed in std::mem::take(&mut self.followed) {
+            self.follow(followed, bytes, MAGIC);
         }
-        self.decode(bytes)
     }
 
-    pub(crate) fn finish(&mut self) -> Finding {
-        let before = match self.decoders {
-            None if self.first.is_empty() => return Finding::Nothing,
-            None => self.begin(),
-            Some(_) => Finding::Nothing,
-        };
-        let decoders = self.decoders.iter_mut().flatten();
-        let last = decoders.map(Decoder::finish).max();
-        before.max(last.unwrap_or(Finding::Nothing))
+    /// Nothing more comes.
+    pub(crate) fn finish(&mut self) {
+        for followed in std::mem::take(&mut self.followed) {
+            self.follow(followed, &[], 1);
+        }
+        for followed in &mut self.followed {
+            if let Followed::Decoded(decoder) = followed {
+                decoder.sink().finish();
+            }
+        }
     }
 
-    fn begin(&mut self) -> Finding {
-        let first = std::mem::take(&mut self.first);
-        let sink = || Sink::new(&self.secrets, self.depth);
-        self.decoders = Some(Decoder::for_bytes(&first, sink));
-        self.decode(&first)
-    }
-
-    fn decode(&mut self, bytes: &[u8]) -> Finding {
-        let Some(decoders) = &mut self.decoders else {
-            return Finding::Nothing;
-        };
-        let mut finding = Finding::Nothing;
-        decoders.retain_mut(|decoder| {
-            let goes_on = decoder.decode(bytes).is_ok();
-            finding = finding.max(decoder.finding());
-            goes_on
+    /// By all that has come.
+    pub(crate) fn finding(&mut self) -> Finding {
+        let found = self.followed.iter_mut().map(|it| match it {
+            Followed::Begun(_) => Finding::Nothing,
+            Followed::Decoded(decoder) => decoder.sink().finding(),
         });
-        finding
+        self.found = self.found.max(found.max().unwrap_or(Finding::Nothing));
+        self.found
     }
-}
 
-enum Decoder {
-    Gzip(Box<MultiGzDecoder<Sink>>),
-    Zlib(Box<ZlibDecoder<Sink>>),
-    Zstd(Box<ZstdDecoder<'static, Sink>>),
-    /// Neither shows by its first bytes: it is tried until it fails.
-    Deflate(Box<DeflateDecoder<Sink>>),
-    Brotli(Box<DecompressorWriter<Sink>>),
-}
-
-impl Decoder {
-    fn for_bytes(first: &[u8], sink: impl Fn() -> Sink) -> Vec<Self> {
-        let mut all = vec![
-            Self::Deflate(Box::new(DeflateDecoder::new(sink()))),
-            Self::Brotli(Box::new(DecompressorWriter::new(sink(), PIECE))),
-        ];
-        match first {
-            [0x1f, 0x8b, ..] => all.push(Self::Gzip(Box::new(MultiGzDecoder::new(sink())))),
-            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
-                let decoder = ZstdDecoder::new(sink()).ok();
-                all.extend(decoder.map(|it| Self::Zstd(Box::new(it))));
+    /// Reads on. Where a stream ends another may begin.
+    fn follow(&mut self, followed: Followed, bytes: &[u8], enough: usize) {
+        let mut todo = vec![(followed, bytes.to_vec())];
+        while let Some((followed, bytes)) = todo.pop() {
+            match followed {
+                Followed::Begun(mut first) => {
+                    first.extend_from_slice(&bytes);
+                    match first.len() {
+                        few if few < enough => self.keep(Followed::Begun(first)),
+                        _ => {
+                            let sink = || Sink::new(&self.secrets, self.depth);
+                            let all = Decoder::for_bytes(&first, sink);
+                            let all = all.into_iter().map(Followed::Decoded);
+                            todo.extend(all.map(|it| (it, first.clone())));
+                        }
+                    }
+                }
+                Followed::Decoded(mut decoder) => {
+                    decoder.sink().came += bytes.len() as u64;
+                    match decoder.decode(&bytes) {
+                        Step::On => self.keep(Followed::Decoded(decoder)),
+                        Step::Ended(read) => {
+                            if self.is_over(&mut decoder) {
+                                todo.push((Followed::Begun(Vec::new()), bytes[read..].to_vec()));
+                            }
+                        }
+                        Step::Broken => {
+                            self.is_over(&mut decoder);
+                            if decoder.is_certain() {
+                                self.found = self.found.max(Finding::Unreadable);
+                            }
+                        }
+                    }
+                }
             }
-            [one, two, ..]
-                if one & 0x0f == 8 && u16::from_be_bytes([*one, *two]).is_multiple_of(31) =>
-            {
-                all.push(Self::Zlib(Box::new(ZlibDecoder::new(sink()))));
-            }
-            _ => {}
-        }
-        all
-    }
-
-    fn sink(&mut self) -> &mut Sink {
-        match self {
-            Self::Gzip(decoder) => decoder.get_mut(),
-            Self::Zlib(decoder) => decoder.get_mut(),
-            Self::Zstd(decoder) => decoder.get_mut(),
-            Self::Deflate(decoder) => decoder.get_mut(),
-            Self::Brotli(decoder) => decoder.get_mut(),
         }
     }
 
-    fn decode(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.sink().came += bytes.len() as u64;
-        let decoder: &mut dyn Write = match self {
-            Self::Gzip(decoder) => decoder,
-            Self::Zlib(decoder) => decoder,
-            Self::Zstd(decoder) => decoder,
-            Self::Deflate(decoder) => decoder,
-            Self::Brotli(decoder) => decoder,
-        };
-        decoder.write_all(bytes)?;
-        // All that is decoded is searched before any of it goes on.
-        decoder.flush()
-    }
-
-    fn finding(&mut self) -> Finding {
-        let may_wait = !matches!(self, Self::Deflate(_) | Self::Brotli(_));
-        match self.sink().finding {
-            // What is only tried holds nothing up: text may look like it for a while.
-            Finding::Open if !may_wait => Finding::Nothing,
-            finding => finding,
+    fn keep(&mut self, followed: Followed) {
+        if self.followed.len() < FOLLOWED_MOST {
+            return self.followed.push(followed);
+        }
+        let is_certain = matches!(&followed, Followed::Decoded(it) if it.is_certain());
+        if is_certain {
+            self.found = self.found.max(Finding::Unreadable);
         }
     }
 
-    fn finish(&mut self) -> Finding {
-        let sink = self.sink();
-        sink.redactor.finish(&mut sink.out);
-        let deeper = sink.deeper.as_mut().map(|it| it.finish());
-        sink.note(deeper.unwrap_or(Finding::Nothing));
-        self.finding()
+    /// Searches the last of what a decoder told; whether what comes behind it is looked at.
+    fn is_over(&mut self, decoder: &mut Decoder<Sink>) -> bool {
+        let is_certain = decoder.is_certain();
+        let sink = decoder.sink();
+        sink.finish();
+        self.found = self.found.max(sink.finding());
+        if !is_certain && sink.made < TRIED_LEAST {
+            return false;
+        }
+        self.starts += 1;
+        let too_many = self.starts > STARTS_FREE + self.came / STARTS_EVERY;
+        if too_many && is_certain {
+            self.found = self.found.max(Finding::Unreadable);
+        }
+        !too_many
     }
 }
 
 /// Where decoded bytes are searched and forgotten.
-struct Sink {
-    redactor: Redactor,
+pub(crate) struct Sink {
+    window: Window,
     deeper: Option<Box<Unpacked>>,
     came: u64,
     made: u64,
     out: Vec<u8>,
-    finding: Finding,
+    is_bomb: bool,
 }
 
 impl Sink {
     fn new(secrets: &Secrets, depth: u8) -> Self {
         let deeper = (depth < DEPTH).then(|| Box::new(Unpacked::at(secrets, depth + 1)));
         Self {
-            redactor: secrets.redactor(),
+            window: secrets.window(),
             deeper,
             came: 0,
             made: 0,
             out: Vec::new(),
-            finding: Finding::Nothing,
+            is_bomb: false,
         }
     }
 
-    fn note(&mut self, deeper: Finding) {
+    fn search(&mut self) {
+        self.window.release(self.window.waiting(), &mut self.out);
         self.out.clear();
-        let here = match (self.redactor.masked(), self.redactor.held()) {
+    }
+
+    fn finish(&mut self) {
+        if let Some(deeper) = &mut self.deeper {
+            deeper.finish();
+        }
+    }
+
+    fn finding(&mut self) -> Finding {
+        self.search();
+        let here = match (self.window.masked(), self.is_bomb) {
             (1.., _) => Finding::Secret,
-            (0, 1..) => Finding::Open,
-            (0, 0) => Finding::Nothing,
+            (0, true) => Finding::Unreadable,
+            (0, false) => Finding::Nothing,
         };
-        // What was found stays found; what was open need not be.
-        let before = match self.finding {
-            Finding::Open => Finding::Nothing,
-            found => found,
-        };
-        self.finding = before.max(here).max(deeper);
+        let deeper = self.deeper.as_mut().map(|it| it.finding());
+        here.max(deeper.unwrap_or(Finding::Nothing))
     }
 }
 
@@ -217,12 +219,16 @@ impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.made += bytes.len() as u64;
         if self.made > GROWTH_FREE.max(self.came.saturating_mul(GROWTH_MOST)) {
-            self.finding = Finding::Bomb;
+            self.is_bomb = true;
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        self.redactor.push(bytes, &mut self.out);
-        let deeper = self.deeper.as_mut().map(|it| it.push(bytes));
-        self.note(deeper.unwrap_or(Finding::Nothing));
+        self.window.push(bytes);
+        if self.window.waiting() >= SEARCHED {
+            self.search();
+        }
+        if let Some(deeper) = &mut self.deeper {
+            deeper.push(bytes);
+        }
         Ok(bytes.len())
     }
 

@@ -1,5 +1,6 @@
 //! The far side of an exchange: a vetted connection to the host that was decided on.
 
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use rustls::CertificateError;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
@@ -156,7 +158,8 @@ impl Upstream {
             Ok(response) => Ok(response),
             Err(mut error) => {
                 let request = error.take_message().map(Box::new);
-                let why = format!("`{}` did not answer: {}", open.destination, error.error());
+                let why = said(error.error());
+                let why = format!("`{}` did not answer: {why}", open.destination);
                 self.leave();
                 Err((failed(&why), request))
             }
@@ -183,7 +186,7 @@ impl Upstream {
             .max_buf_size(BUFFER_MOST)
             .handshake(TokioIo::new(stream))
             .await;
-        let (sender, driver) = made.map_err(|error| failed(&error.to_string()))?;
+        let (sender, driver) = made.map_err(|error| failed(said(&error)))?;
         self.drivers.spawn(async move {
             // How it ends is told to whoever waits for the answer.
             let _ = driver.with_upgrades().await;
@@ -211,7 +214,7 @@ async fn secured(
     let handshake = connector.connect(name, connection);
     match timeout_at(Instant::now() + CONNECT, handshake).await {
         Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(error)) => Err(failed(&format!("TLS to `{destination}` failed: {error}"))),
+        Ok(Err(error)) => Err(distrusted(destination, &error)),
         Err(_) => Err(failed(&format!(
             "TLS to `{destination}` was not ready in time"
         ))),
@@ -225,6 +228,59 @@ pub(crate) fn no_authority(destination: &Destination) -> Denial {
         destination.port(),
         "this host is inspected, and the sandbox has no authority for that",
     )
+}
+
+/// In words of ours: a program reads them, and what a library calls things says nothing to it.
+fn said(error: &hyper::Error) -> &'static str {
+    if error.is_parse_too_large() {
+        "the head of its answer is too large"
+    } else if error.is_parse() {
+        "what it said is not HTTP/1.1"
+    } else if error.is_incomplete_message() {
+        "it closed the connection before it had answered"
+    } else if error.is_body_write_aborted() || error.is_user() {
+        "the request did not come whole"
+    } else {
+        "the connection broke"
+    }
+}
+
+/// Why no TLS came about. A certificate that does not hold has its own way out.
+fn distrusted(destination: &Destination, error: &io::Error) -> Denial {
+    let inner = error
+        .get_ref()
+        .and_then(|it| it.downcast_ref::<rustls::Error>());
+    let Some(rustls::Error::InvalidCertificate(wrong)) = inner else {
+        return failed(&format!("TLS to `{destination}` did not come about"));
+    };
+    let (why, hint) = match wrong {
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            ("is signed by nobody who is trusted", None)
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => (
+            "is for another name",
+            Some("ask for it by a name that its certificate has"),
+        ),
+        CertificateError::Expired
+        | CertificateError::ExpiredContext { .. }
+        | CertificateError::NotValidYet
+        | CertificateError::NotValidYetContext { .. } => (
+            "is not valid at this time",
+            Some("whoever runs it must renew it; the clock of this machine may be wrong"),
+        ),
+        _ => (
+            "does not hold",
+            Some("whoever runs it must give it another one"),
+        ),
+    };
+    let refusal = Refusal::new(
+        RefusalCode::TlsError,
+        format!("the certificate of `{destination}` {why}"),
+    );
+    Denial::unreached(match hint {
+        Some(hint) => refusal.hint(hint),
+        None => refusal,
+    })
 }
 
 fn failed(why: &str) -> Denial {

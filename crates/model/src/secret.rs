@@ -28,6 +28,14 @@ pub enum Delivery {
 }
 
 impl Delivery {
+    /// Whether the program gets the value itself.
+    pub const fn is_handed(self) -> bool {
+        match self {
+            Self::File | Self::Descriptor | Self::Env => true,
+            Self::Broker => false,
+        }
+    }
+
     pub const ALL: [Self; 4] = [Self::File, Self::Descriptor, Self::Broker, Self::Env];
 
     pub const fn as_str(self) -> &'static str {

@@ -285,8 +285,9 @@ impl Store {
         })
     }
 
-    /// The secrets that what has these ids may have, or could have had before.
-    pub fn secrets_once_granted(&self, ids: &Correlation) -> Result<BTreeSet<SecretName>> {
+    /// The secrets that what has these ids may hold in its hands, or could have held before: one that is
+    /// only brokered never gets there.
+    pub fn secrets_once_handed(&self, ids: &Correlation) -> Result<BTreeSet<SecretName>> {
         let rows = self.ask("look for grants", |session| {
             let text = |id: &Option<String>| {
                 let id = id.as_deref().unwrap_or_default();
@@ -306,8 +307,12 @@ impl Store {
             )
         })?;
         let grants = rows.into_iter().map(GrantRow::into_grant);
-        let is_for =
-            |grant: &Result<SecretGrant>| grant.as_ref().map_or(true, |it| is_meant(it, ids));
+        let is_handed = |it: &SecretGrant| it.deliveries.iter().any(|way| way.is_handed());
+        let is_for = |grant: &Result<SecretGrant>| {
+            grant
+                .as_ref()
+                .map_or(true, |it| is_meant(it, ids) && is_handed(it))
+        };
         grants
             .filter(is_for)
             .map(|it| it.map(|grant| grant.secret))

@@ -6,8 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use zeroize::Zeroizing;
 
-use super::Form;
 use super::percent::{KEPT_ALWAYS, percent_encoded};
+use super::{Form, folded};
 
 pub(super) fn all(value: &[u8], forms: &mut Vec<Form>) {
     for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
@@ -38,6 +38,7 @@ fn written(encoded: &[u8], padding: &[u8], forms: &mut Vec<Form>) {
     let mut plain = Form::of(encoded);
     plain.extend(encoded);
     plain.extend(padding);
+    folded(&plain, forms);
     forms.push(plain);
     if encoded.contains(&b'/') {
         let mut slashes = Form::of(encoded);

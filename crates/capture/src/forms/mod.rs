@@ -16,6 +16,9 @@ use crate::needles::HEAD;
 use crate::stretch::without_breaks;
 use crate::unfit::weakness;
 
+/// How many bytes of a value stand at least before the first line break in it.
+const FOLDED_LEAST: usize = 4;
+
 /// A form while it is made. Nothing is longer than nine bytes for one (`01000001 `) and the little that
 /// a form adds by itself, so it never grows and leaves no copy behind.
 pub(crate) struct Form(Zeroizing<Vec<u8>>);
@@ -89,12 +92,27 @@ pub(crate) fn of(value: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
 fn written(value: &[u8], text: &str, forms: &mut Vec<Form>) {
     let mut raw = Form::of(value);
     raw.extend(value);
+    folded(&raw, forms);
     forms.push(raw);
     let mut lossy = Form::of(text.as_bytes());
     lossy.extend(text.as_bytes());
     forms.push(lossy);
     escape::all(text, forms);
     percent::all(value, forms);
+}
+
+/// With a line break among the first bytes; behind them every one is left out. After fewer bytes than
+/// these every line that happens to end so would be held back for what the next one brings.
+fn folded(form: &Form, forms: &mut Vec<Form>) {
+    for before in FOLDED_LEAST..HEAD.min(form.0.len()) {
+        for line_break in ["\n", "\r\n"] {
+            let mut folded = Form(Zeroizing::new(Vec::with_capacity(form.0.len() + 2)));
+            folded.extend(&form.0[..before]);
+            folded.extend(line_break.as_bytes());
+            folded.extend(&form.0[before..]);
+            forms.push(folded);
+        }
+    }
 }
 
 /// For a first line so short that a line break is among the first bytes; behind them every line break

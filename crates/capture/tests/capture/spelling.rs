@@ -185,6 +185,37 @@ pub(crate) fn forms(value: &str) -> Vec<(String, Vec<u8>)> {
     add("od -b", bytes(&|it| format!("{it:03o}")).join(" "));
     add("xxd -b", bytes(&|it| format!("{it:08b}")).join(" "));
     add("C array", bytes(&|it| format!("0x{it:02x}")).join(", "));
+    let decimals = bytes(&|it| it.to_string());
+    for between in [
+        ";",
+        "; ",
+        "|",
+        " | ",
+        ",\n",
+        ",\n  ",
+        ",\n    ",
+        ",\n\t",
+        ",\n            ",
+        "\n- ",
+        "\n  - ",
+    ] {
+        add("decimal list, further", decimals.join(between));
+    }
+    // As `pprint`, `xxd -i` and others break long lists.
+    let lines = |all: &[String], count: usize, indent: &str| -> String {
+        let lines: Vec<String> = all.chunks(count).map(|it| it.join(", ")).collect();
+        lines.join(&format!(",\n{indent}"))
+    };
+    add("decimal list in lines", lines(&decimals, 7, " "));
+    add("decimal list in lines", lines(&decimals, 4, "\t\t"));
+    let hexes = bytes(&|it| format!("0x{it:02x}"));
+    for count in [1, 2, 8, 12] {
+        add("C array in lines", lines(&hexes, count, "  "));
+        add("C array in lines", lines(&hexes, count, "        "));
+    }
+    let rest = bytes(&|it| format!("{it:3}"));
+    add("numpy", rest.join(" ").trim_start().to_owned());
+    add("hexadecimal, one in a line", hex(value.as_bytes(), "\n"));
     for (before, size) in [(0, 2), (1, 2), (0, 4), (1, 4), (2, 4), (3, 4)] {
         let digits = bytes(&|it| format!("{it:02x}"));
         let grouped = digits.iter().enumerate().map(|(at, it)| {
@@ -198,6 +229,20 @@ pub(crate) fn forms(value: &str) -> Vec<(String, Vec<u8>)> {
     add("csv", value.replace('"', "\"\""));
     add("sql", value.replace('\'', "''"));
     add("reversed", value.chars().rev().collect());
+    if value.is_ascii() {
+        for columns in [4, 5, 6, 8, 12, 40] {
+            add("folded", wrapped(value, columns, "\n"));
+            add(
+                "hex, folded",
+                wrapped(&hex(value.as_bytes(), ""), columns, "\n"),
+            );
+            add("folded", wrapped(value, columns, "\r\n"));
+            add(
+                "base64, folded",
+                wrapped(&STANDARD.encode(value), columns, "\n"),
+            );
+        }
+    }
     let little = value.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let big = value.encode_utf16().flat_map(u16::to_be_bytes).collect();
     let reversed = value.bytes().rev().collect();

@@ -23,6 +23,9 @@ pub trait HopPolicy: Send + Sync + fmt::Debug {
     fn check(&self, host: &Host, port: u16) -> Result<(), Refusal>;
 }
 
+/// Somebody else's word on a URL as a whole.
+pub(crate) type UrlCheck = fn(&str) -> Result<(), Refusal>;
+
 /// What holds for every hop.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules<'a> {
@@ -31,6 +34,8 @@ pub struct Rules<'a> {
     /// Lists of what may be reached: each of them must have it.
     pub domains: &'a [&'a [HostPort]],
     pub policy: Option<&'a dyn HopPolicy>,
+    /// What the URL of a redirect must pass, beside what every URL must.
+    pub url: Option<UrlCheck>,
     pub redirects: usize,
 }
 
@@ -136,6 +141,7 @@ impl Client {
                 ));
             }
             target = next(&target, &location, rules.ports).map_err(as_redirect)?;
+            rules.url.map_or(Ok(()), |check| check(target.as_str()))?;
         }
     }
 }

@@ -31,8 +31,9 @@ use content::Kind;
 const ACCEPT: &str = "text/html, application/xhtml+xml, application/json, text/*;q=0.9, \
     application/xml;q=0.9, */*;q=0.1";
 
-/// A part, nothing because it is known, no such part: retrieval asks for the whole, always.
-const UNSOLICITED: [u16; 3] = [206, 304, 416];
+/// Another protocol, a part, nothing because it is known, no such part: retrieval asks for the whole,
+/// always.
+const UNSOLICITED: [u16; 4] = [101, 206, 304, 416];
 
 /// What a request may ask for at most, and gets if it does not ask for less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,16 +123,7 @@ impl Retriever {
         request.check_method()?;
         let ports = self.client.vetter.private.union(&self.ports);
         let target = vet_url(&request.url, &ports)?;
-        if let Some(what) = suspected_secret(&request.url) {
-            return Err(Refusal::new(
-                RefusalCode::SuspectedSecretInUrl,
-                format!("the URL seems to hold {what}"),
-            )
-            .hint(
-                "whoever runs the host would read it, and logs keep it; leave it out, or use a \
-                 brokered secret from a sandbox",
-            ));
-        }
+        check_secret(&request.url, "the URL")?;
         let _permit = match &self.limiter {
             Some(limiter) => Some(limiter.enter(caller)?),
             None => None,
@@ -146,6 +138,7 @@ impl Retriever {
             ports: &ports,
             domains: &domains,
             policy: self.hops.as_deref(),
+            url: Some(|url| check_secret(url, "the URL of a redirect")),
             redirects: self.limits.redirects,
         };
         let ask = Ask {
@@ -158,7 +151,7 @@ impl Retriever {
         let Followed { answer, target } = followed.await?;
         if UNSOLICITED.contains(&answer.status) {
             let message = format!(
-                "the answer (status {}) is to a part or a condition that was not asked for",
+                "the answer (status {}) is to a protocol, a part or a condition that was not asked for",
                 answer.status
             );
             return Err(Refusal::new(RefusalCode::DecodeError, message)
@@ -203,6 +196,20 @@ impl Retriever {
         retrieved.truncated = extracted.truncated;
         Ok(())
     }
+}
+
+fn check_secret(url: &str, which: &str) -> Result<(), Refusal> {
+    let Some(what) = suspected_secret(url) else {
+        return Ok(());
+    };
+    Err(Refusal::new(
+        RefusalCode::SuspectedSecretInUrl,
+        format!("{which} seems to hold {what}"),
+    )
+    .hint(
+        "whoever runs the host would read it, and logs keep it; leave it out, or use a \
+         brokered secret from a sandbox",
+    ))
 }
 
 /// The first piece of an answer that is refused by its declared type.

@@ -35,6 +35,7 @@ pub(crate) async fn credentials_stay_at_their_origin() {
         ports: &ports,
         domains: &[],
         policy: None,
+        url: None,
         redirects: 5,
     };
     for elsewhere in ["https://b.test/", "https://a.test:8443/"] {
@@ -102,6 +103,7 @@ async fn credentials_follow_a_redirect_within_their_origin() {
         ports: &ports,
         domains: &[],
         policy: None,
+        url: None,
         redirects: 2,
     };
     let client = &world.retriever.client;

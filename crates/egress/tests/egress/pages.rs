@@ -146,6 +146,10 @@ async fn hostile_pages_are_read_in_time_and_memory() {
 #[tokio::test]
 async fn an_answer_to_what_was_not_asked_is_an_error() {
     for (status, more) in [
+        (
+            "101 Switching Protocols",
+            "Connection: upgrade\r\nUpgrade: x\r\n",
+        ),
         ("206 Partial Content", "Content-Range: bytes 0-4/100\r\n"),
         ("304 Not Modified", "ETag: \"1\"\r\n"),
         (
@@ -281,6 +285,15 @@ async fn a_url_with_a_secret_is_not_sent_anywhere() {
         );
     }
     assert!(world.names.asked().is_empty());
+    // Nor one that somebody redirects to.
+    let there = "HTTP/1.1 302 Found\r\nLocation: /?api_key=abcdefgh\r\nContent-Length: 0\r\n\r\n";
+    let retrieved = got(there.as_bytes().to_vec()).await;
+    assert_eq!(
+        retrieved.error_code,
+        Some(RefusalCode::SuspectedSecretInUrl)
+    );
+    let told = serde_json::to_string(&retrieved).unwrap();
+    assert!(!told.contains("abcdefgh"), "{told}");
 }
 
 #[tokio::test]

@@ -141,6 +141,8 @@ impl<'c> Registry<'c> {
             ports: &self.client.vetter.private,
             domains: &[],
             policy: None,
+            // A registry signs the URLs that it redirects to.
+            url: None,
             redirects: REDIRECTS,
         };
         let Followed { answer, .. } = self

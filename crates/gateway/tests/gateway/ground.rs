@@ -44,8 +44,8 @@ impl World {
     /// A server of the world: a name, at a public address of its own.
     pub(crate) fn host(&self, name: &str, port: u16, server: SocketAddr) {
         let mut servers = self.servers.lock().unwrap();
-        let number = u8::try_from(servers.len() + 1).unwrap();
-        let address = IpAddr::from([93, 184, 216, number]);
+        let [high, low] = u16::try_from(servers.len() + 1).unwrap().to_be_bytes();
+        let address = IpAddr::from([93, 184, 216 + high, low]);
         servers.insert(SocketAddr::new(address, port), server);
         let mut answers = self.answers.lock().unwrap();
         answers.insert(name.to_owned(), [vec![address]].into());

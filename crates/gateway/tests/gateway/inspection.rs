@@ -156,11 +156,17 @@ async fn a_host_that_cannot_prove_its_name_is_not_asked() {
         .host("api.test", 443, other.https(&["api.test"]).await);
     let answer = at.ask("api.test", &get("api.test", "/v1/a")).await;
     assert!(answer.starts_with("HTTP/1.1 502"), "{answer}");
+    assert!(
+        answer.contains("is signed by nobody who is trusted\n")
+            && answer.contains("`[network] extra_ca`"),
+        "{answer}"
+    );
     at.ground
         .world
         .host("api.test", 443, at.trusted.https(&["other.test"]).await);
     let answer = at.ask("api.test", &get("api.test", "/v1/a")).await;
     assert!(answer.starts_with("HTTP/1.1 502"), "{answer}");
+    assert!(answer.contains("is for another name\n"), "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,13 +5,16 @@ use base64::engine::general_purpose::STANDARD;
 use glovebox_gateway::{Brokered, Policy};
 use glovebox_model::NetCode;
 use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
 use crate::authority::sandbox_client;
 use crate::ground::{patiently, policy, rules, tell};
 use crate::inspection::{Inspected, inspected};
-use crate::servers::{echo, greeter, saying, secure};
+use crate::servers::{echo, greeter, listen, saying, secure};
 
 const VALUE: &str = "sk-live-9f8e7d6c5b4a39281706";
 const PLACEHOLDER: &str = "glovebox-placeholder-0001";
@@ -176,6 +179,45 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 3).unwrap()
 }
 
+fn checked_zstd(bytes: &[u8]) -> Vec<u8> {
+    let mut coder = zstd::stream::write::Encoder::new(Vec::new(), 3).unwrap();
+    coder.include_checksum(true).unwrap();
+    coder.write_all(bytes).unwrap();
+    coder.finish().unwrap()
+}
+
+/// One of the last bytes is another.
+fn wrong(mut coded: Vec<u8>, last: usize) -> Vec<u8> {
+    let at = coded.len() - last;
+    coded[at] ^= 0xff;
+    coded
+}
+
+fn named_gzip(length: usize) -> Vec<u8> {
+    let plain = gzip(&said());
+    let name = vec![b'n'; length];
+    [
+        b"\x1f\x8b\x08\x08",
+        &plain[4..10],
+        &name,
+        b"\0",
+        &plain[10..],
+    ]
+    .concat()
+}
+
+fn extra_gzip() -> Vec<u8> {
+    let plain = gzip(&said());
+    // An extra field of three bytes, a name, a comment and a checksum of the head.
+    let head = [
+        b"\x1f\x8b\x08\x1e",
+        &plain[4..10],
+        b"\x03\0abcname\0comment\0\0\0",
+    ]
+    .concat();
+    [&head, &plain[10..]].concat()
+}
+
 fn said() -> Vec<u8> {
     format!(
         "{{\"headers\": {{\"authorization\": \"Bearer {VALUE}\"}}, \"padding\": \"{}\"}}",
@@ -245,6 +287,42 @@ fn disguises() -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
         ("zstd", zstd(&said())),
         ("gzip in gzip", gzip(&gzip(&said()))),
         ("br in gzip", gzip(&brotli(&said()))),
+        ("gzip with a long name", named_gzip(70_000)),
+        ("gzip with an extra field", extra_gzip()),
+        ("gzip with a wrong checksum", wrong(gzip(&said()), 8)),
+        ("zlib with a wrong checksum", wrong(zlib(&said()), 4)),
+        (
+            "zstd with a wrong checksum",
+            wrong(checked_zstd(&said()), 4),
+        ),
+        (
+            "gzip that breaks off wrong",
+            [&gzip(&said())[..], b"\x1f\x8b\x07"].concat(),
+        ),
+        (
+            "gzip behind gzip",
+            [gzip(b"first of all"), gzip(&said())].concat(),
+        ),
+        (
+            "zlib behind zlib",
+            [zlib(b"first of all"), zlib(&said())].concat(),
+        ),
+        (
+            "deflate behind deflate",
+            [deflate(b"first of all"), deflate(&said())].concat(),
+        ),
+        (
+            "zlib behind a wrong one",
+            [wrong(zlib(b"first of all"), 4), zlib(&said())].concat(),
+        ),
+        (
+            "zstd behind gzip",
+            [gzip(b"first of all"), zstd(&said())].concat(),
+        ),
+        (
+            "br behind zstd",
+            [zstd(b"first of all"), brotli(&said())].concat(),
+        ),
     ] {
         all.push((
             coding,
@@ -390,6 +468,11 @@ async fn what_holds_no_secret_passes_byte_for_byte() {
         archive.clone(),
         brotli(b"nothing"),
         b"text".to_vec(),
+        // They begin as zlib and Brotli do.
+        b"80% of x\n".repeat(1000),
+        b"x = 1; hCx".to_vec(),
+        b";".repeat(100_000),
+        gzip(&archive[..1000]).repeat(1500),
     ] {
         let said = whole("Content-Type: application/octet-stream\r\n", &body);
         let server = at
@@ -400,6 +483,116 @@ async fn what_holds_no_secret_passes_byte_for_byte() {
         let got = bytes_from(&at, "api.test", 443, &authorized("/x", PLACEHOLDER)).await;
         let begins = got.windows(4).position(|it| it == b"\r\n\r\n").unwrap() + 4;
         assert!(unchunked(&got[begins..]) == body, "{} bytes", body.len());
+    }
+}
+
+/// A body in these chunks: each is sent when there is a permit for it.
+async fn dripping(chunks: Vec<Vec<u8>>, permits: Arc<Semaphore>) -> SocketAddr {
+    listen(move |mut stream| {
+        let (chunks, permits) = (chunks.clone(), Arc::clone(&permits));
+        async move {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let Ok(byte) = stream.read_u8().await else {
+                    return;
+                };
+                head.push(byte);
+            }
+            let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+            let _ = stream.write_all(head).await;
+            for chunk in chunks {
+                permits.acquire().await.unwrap().forget();
+                let _ = stream.write_all(&chunk).await;
+            }
+            let _ = stream.read_to_end(&mut Vec::new()).await;
+        }
+    })
+    .await
+}
+
+fn one_chunk(bytes: &[u8]) -> Vec<u8> {
+    [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat()
+}
+
+/// What a program gets while its host waits for it before it says the next thing.
+async fn dripped(at: &Inspected, chunks: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    let (count, permits) = (chunks.len(), Arc::new(Semaphore::new(0)));
+    let server = dripping(chunks, Arc::clone(&permits)).await;
+    at.ground.world.host("api.test", 80, server);
+    let mut stream = at.ground.dial("api.test", 80).await;
+    let request = authorized("/x", PLACEHOLDER);
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(patiently(stream.read_u8()).await.unwrap());
+    }
+    let mut got = Vec::new();
+    for _ in 0..count {
+        permits.add_permits(1);
+        let mut line = Vec::new();
+        while !line.ends_with(b"\r\n") {
+            match patiently(stream.read_u8()).await {
+                Ok(byte) => line.push(byte),
+                Err(_) => return got,
+            }
+        }
+        let digits = std::str::from_utf8(line.trim_ascii()).unwrap();
+        let mut chunk = vec![0; usize::from_str_radix(digits, 16).unwrap() + 2];
+        patiently(stream.read_exact(&mut chunk)).await.unwrap();
+        chunk.truncate(chunk.len() - 2);
+        got.push(chunk);
+    }
+    got
+}
+
+/// A gzip stream that says each text as soon as it can be said.
+fn flushed(texts: &[String]) -> Vec<Vec<u8>> {
+    let mut coder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    let flushed = texts.iter().map(|text| {
+        coder.write_all(text.as_bytes()).unwrap();
+        coder.flush().unwrap();
+        std::mem::take(coder.get_mut())
+    });
+    flushed.collect()
+}
+
+/// Pieces, their sizes and their order are the same for what begins the value and for what does not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_an_answer_goes_on_does_not_tell_how_the_value_begins() {
+    let at = inspected(brokered(VALUE)).await;
+    let other = "sk-live-0000000000000000000x";
+    let beginnings = |of: &str| -> Vec<String> {
+        let hex: String = of.bytes().map(|it| format!("{it:02x}")).collect();
+        vec![
+            of[..27].to_owned(),
+            format!(" {}", &of[..9]),
+            format!(" {}", &hex[..40]),
+            format!(" {}", &STANDARD.encode(of)[..20]),
+            format!(" %73{}", &of[1..20]),
+            " 00000000: 736b 2d6c".to_owned(),
+        ]
+    };
+    let mut got = Vec::new();
+    for of in [VALUE, other] {
+        let texts = beginnings(of);
+        let plain: Vec<_> = texts.iter().map(|it| it.as_bytes().to_vec()).collect();
+        let chunks = plain.iter().map(|it| one_chunk(it)).collect();
+        assert_eq!(dripped(&at, chunks).await, plain, "{of}");
+        let coded = flushed(&texts);
+        let chunks = coded.iter().map(|it| one_chunk(it)).collect();
+        assert_eq!(dripped(&at, chunks).await, coded, "{of}, compressed");
+        got.push(plain.iter().chain(&coded).map(Vec::len).collect::<Vec<_>>());
+    }
+    assert_eq!(got[0], got[1]);
+    // What comes soon after is not too late, wherever it is cut; what is out is out, and no more.
+    for cut in [1, 9, 20, 27] {
+        let (one, rest) = VALUE.split_at(cut);
+        let together = [one_chunk(one.as_bytes()), one_chunk(rest.as_bytes())].concat();
+        let came = dripped(&at, vec![together]).await;
+        assert_eq!(came, [b"[secret api-key]"], "{cut}");
+        let apart = vec![one_chunk(one.as_bytes()), one_chunk(rest.as_bytes())];
+        let came = dripped(&at, apart).await;
+        assert_eq!(came, [one.as_bytes(), b"[secret api-key]"], "{cut}");
     }
 }
 
