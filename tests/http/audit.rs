@@ -126,14 +126,16 @@ fn tamper(trial: &Trial, sql: &str) {
     let dropped = triggers
         .iter()
         .map(|(name, _)| format!("DROP TRIGGER {name};"));
-    let again = triggers.iter().map(|(_, sql)| format!("{sql};"));
-    let (dropped, again): (String, String) = (dropped.collect(), again.collect());
+    let dropped: String = dropped.collect();
     // At once, and put back: a server that looks in between would miss them.
     database
-        .execute_batch(&format!(
-            "BEGIN IMMEDIATE; {dropped} {sql}; {again} COMMIT;"
-        ))
+        .execute_batch(&format!("BEGIN IMMEDIATE; {dropped} {sql};"))
         .unwrap();
+    for (_, guard) in &triggers {
+        // Unless their table is gone.
+        let _ = database.execute_batch(guard);
+    }
+    database.execute_batch("COMMIT").unwrap();
 }
 
 /// What the tool that knows a checkpoint says.
