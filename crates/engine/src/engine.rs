@@ -311,7 +311,7 @@ impl Engine {
             self.masks_for(&call.ids, &[])?;
         }
         self.place(&mut call)?;
-        let project = self.project(&call.ids.space_id, &call.workspace)?;
+        let project = self.project(&call)?;
         let draft = Draft::new(&call, project.id().clone())?;
         let plan = self.plan(&draft, &project, Wanted::of(call));
         Ok((project, draft, plan))
@@ -560,9 +560,10 @@ impl Engine {
         Ok(record)
     }
 
-    pub(crate) fn project(&self, space: &SpaceId, workspace: &WorkspaceRef) -> Result<Project> {
-        let layout = self.layout(space)?;
-        match workspace {
+    /// What a call works on, with the inputs that are there for it.
+    pub(crate) fn project(&self, call: &Call) -> Result<Project> {
+        let (space, layout) = (&call.ids.space_id, self.layout(&call.ids.space_id)?);
+        let project = match &call.workspace {
             WorkspaceRef::Adopted(path) if self.serves => self.lent_only(space, path),
             WorkspaceRef::Adopted(path) => self.adopt(space, path),
             WorkspaceRef::Project(id) => match self.lent_as(space, id) {
@@ -570,7 +571,21 @@ impl Engine {
                 None => self.kept_project(&layout, id),
             },
             WorkspaceRef::Scratch => layout.scratch(),
-        }
+        }?;
+        Ok(project.of_agent(self.whose_inputs(call)?.as_deref()))
+    }
+
+    /// The agent whose inputs a call reads and adds to. They are mounted when a sandbox is made: in one
+    /// that all share they are everybody's, and in one that is named they are its own.
+    fn whose_inputs(&self, call: &Call) -> Result<Option<String>> {
+        Ok(match &call.placement {
+            Placement::Fresh
+            | Placement::Scope(Lifetime::Exec | Lifetime::Session | Lifetime::Agent) => {
+                call.ids.agent_id.clone()
+            }
+            Placement::Scope(Lifetime::Shared) => None,
+            Placement::Named(name) => self.own(&call.ids.space_id, name)?.agent().map(Into::into),
+        })
     }
 
     /// Writes down that nothing was started, and why. What the caller got wrong in asking, and what

@@ -401,7 +401,7 @@ impl Engine {
         settings: &ToolchainSettings,
         io: Io<'_>,
     ) -> Result<Exec> {
-        let project = self.project(&call.ids.space_id, &call.workspace)?;
+        let project = self.project(&call)?;
         let draft = Draft::new(&call, project.id().clone())?;
         let wanted = Wanted {
             consent: Some(Consent::of_policy()),

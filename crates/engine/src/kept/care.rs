@@ -98,7 +98,7 @@ impl Engine {
                 "or make it anew: `glovebox sandbox recreate {name}`"
             )));
         }
-        let project = self.project(&scope.space, &call.workspace)?;
+        let project = self.project(&call)?;
         let berth = self
             .berth(&call, &profile, &chosen, request.overrides)?
             .ok_or_else(|| Error::new(Code::Internal, Stage::Admit, "no place was reserved"))?;

@@ -109,6 +109,7 @@ impl Engine {
 
 impl Workspace<'_> {
     pub(crate) fn looked_at_by(mut self, eyes: &Eyes) -> Self {
+        self.project = self.project.of_agent(eyes.agent());
         self.eyes = Some(eyes.clone());
         self
     }

@@ -29,6 +29,7 @@ mod smuggling;
 mod spaces;
 mod tokens;
 mod transport;
+mod walls;
 
 fn main() -> std::process::ExitCode {
     // Only root can keep sandboxes on the native backend.
@@ -37,6 +38,7 @@ fn main() -> std::process::ExitCode {
         sandboxes::a_kept_sandbox_is_made_used_made_anew_and_removed,
         sandboxes::an_agent_has_its_own_sandboxes_and_no_other_agents,
         sandboxes::a_sandbox_in_use_is_not_taken_down,
+        walls::a_kept_sandbox_has_the_inputs_of_its_agent,
     );
     let of_all: &[harness::Case] = cases![
         tokens::whoever_has_no_good_token_gets_one_and_the_same_answer,
@@ -56,6 +58,7 @@ fn main() -> std::process::ExitCode {
         bodies::a_large_head_is_refused,
         slow::slow_heads_and_bodies_are_cut_off_and_others_are_served,
         slow::a_client_that_does_not_read_is_dropped,
+        walls::what_an_agent_sends_along_is_that_agents,
         spaces::another_spaces_things_are_like_things_that_never_were,
         matrix::every_operation_needs_a_token,
         matrix::other_methods_are_refused_with_those_that_there_are,

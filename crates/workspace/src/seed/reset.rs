@@ -52,13 +52,13 @@ impl Project {
             .hint("wait until it ends, or cancel it"));
         }
         let inputs = match what.inputs {
-            true => Some(self.inputs()?),
-            false => None,
+            true => self.inputs_to_empty()?,
+            false => Vec::new(),
         };
-        for dir in [Some(work), inputs.as_ref()].into_iter().flatten() {
+        for dir in inputs.iter().chain([work]) {
             refuse_mounts(dir)?;
         }
-        for dir in [Some(work), inputs.as_ref()].into_iter().flatten() {
+        for dir in inputs.iter().chain([work]) {
             dir.clear().map_err(emptying)?;
         }
         let artifacts = match what.artifacts {
