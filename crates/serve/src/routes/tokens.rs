@@ -36,9 +36,9 @@ pub(super) struct TokenRequest {
     /// Whoever holds it acts for this user alone. A caller that is bound gives its own.
     user_id: Option<Id>,
     /// The one agent that its holder is; without it the one that is called like the token, and with
-    /// `*` each that a request names. A caller that is bound gives its own.
+    /// `*` each that a request names. Only for the role `agent`.
     agent_id: Option<Id>,
-    /// Its holder takes part in this conversation alone. A caller that is bound gives its own.
+    /// Its holder takes part in this conversation alone. Only for the role `agent`.
     conversation_id: Option<Id>,
     /// Not later than the caller's own, which is also what is taken if nothing is said.
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -158,7 +158,7 @@ impl TokenRequest {
             return Err(Failure::new(Code::Forbidden, message)
                 .hint("leave `expires_at` out: the new one then ends with this one"));
         }
-        Ok(Token {
+        let token = Token {
             token_id: id.clone(),
             name: self.name,
             role: self.role,
@@ -180,7 +180,9 @@ impl TokenRequest {
             created_at,
             expires_at: self.expires_at.or(own.expires_at),
             revoked_at: None,
-        })
+        };
+        token.ensure_bindable()?;
+        Ok(token)
     }
 }
 
