@@ -308,7 +308,7 @@ impl Engine {
         }
         if self.is_server() {
             // What is written down of it from here on has nothing secret in it.
-            self.masks_for(&call.ids, &[])?;
+            self.masks_for(&call.ids, call.vouched, &[])?;
         }
         self.place(&mut call)?;
         let project = self.project(&call)?;
@@ -541,7 +541,8 @@ impl Engine {
             self.backends.keepers().lend(unused.native);
         }
         plan.begin();
-        self.masks_for(&plan.assessed().call().ids, &[])?;
+        let call = plan.assessed().call();
+        self.masks_for(&call.ids, call.vouched, &[])?;
         // The sandbox is being built while the intent is written; nothing starts before it is.
         stage::reached("build");
         let opened = self
@@ -592,7 +593,7 @@ impl Engine {
     /// keeps us from writing anything, stays an error.
     fn refuse(&self, draft: &Draft, error: Error) -> Result<Exec> {
         let record = refusal(draft, error)?;
-        self.masks_for(&record.ids, &[])?;
+        self.masks_for(&record.ids, record.vouched, &[])?;
         self.store()?.refuse(record)
     }
 }

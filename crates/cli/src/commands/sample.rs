@@ -125,6 +125,7 @@ pub(crate) fn exec(number: u8) -> Exec {
             hash: "ab".repeat(32),
         }),
         ids: Correlation::of_space(SpaceId::local()),
+        vouched: glovebox_model::Vouched::People,
     }
 }
 

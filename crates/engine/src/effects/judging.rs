@@ -356,6 +356,7 @@ impl RunCommand for Bench<'_, '_, '_> {
             over: self.over.cloned(),
             preview: None,
             skill: None,
+            vouched: call.vouched,
             overrides: PartialProfile {
                 limits: PartialLimits {
                     wall_ms: Some(command.timeout),

@@ -502,6 +502,7 @@ pub(crate) fn nothing_yet(request: &SandboxRequest) -> Call {
         over: None,
         preview: None,
         skill: None,
+        vouched: glovebox_model::Vouched::People,
         overrides: request.overrides.clone(),
     }
 }
