@@ -17,7 +17,7 @@ use crate::failure::{Answer, Failure};
 use crate::listen::Peer;
 
 /// How long a token that was good is taken to be so still; a revoked one is noticed after it.
-const REMEMBERED_FOR: Duration = Duration::from_millis(500);
+pub(crate) const REMEMBERED_FOR: Duration = Duration::from_millis(500);
 const REMEMBERED: usize = 1024;
 
 /// The token of a request: none, one that is no token at all, or one that may be good.
