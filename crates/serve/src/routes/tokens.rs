@@ -165,18 +165,9 @@ impl TokenRequest {
             space_id,
             scopes,
             user_id: bound("user", self.user_id, own.user_id.as_deref())?,
-            agent_id: bound(
-                "agent",
-                self.agent_id,
-                own.agent_id
-                    .as_deref()
-                    .filter(|it| *it != Token::EVERY_AGENT),
-            )?,
-            conversation_id: bound(
-                "conversation",
-                self.conversation_id,
-                own.conversation_id.as_deref(),
-            )?,
+            // Who makes tokens is nobody who is bound to these.
+            agent_id: self.agent_id.map(|id| id.0),
+            conversation_id: self.conversation_id.map(|id| id.0),
             created_at,
             expires_at: self.expires_at.or(own.expires_at),
             revoked_at: None,
