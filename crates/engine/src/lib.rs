@@ -42,7 +42,7 @@ pub use backends::BackendView;
 pub use dispatch::{
     Attended, ContainerEngine, Dispatcher, Drained, EVENTS_KEPT, Event, EventPage, Health,
     HouseRules, KEYS_KEPT, LEASE, Load, Progress, Quota, Spawner, Submission, Submitted, What,
-    check_settings,
+    ambiguous, check_settings,
 };
 pub use effects::{Listener, Rehearsed};
 pub use engine::{Engine, Io, Seat, Settings};
