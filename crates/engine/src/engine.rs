@@ -11,7 +11,7 @@ use glovebox_gateway::Simulated;
 use glovebox_model::{
     Agreed, ByteString, Call, Code, Consent, Correlation, DockerConfig, Error, Exec, IdError,
     Lifetime, Mode, OnExceed, PartialProfile, Placement, Profile, Pull, Result, ScriptRef, SpaceId,
-    Stage, Status, WorkspaceRef,
+    Stage, Status,
 };
 use glovebox_policy::{Asking, Assessed, Config, Explanation, HostFacts, Layer, Surface};
 use glovebox_snapshot::Snapshots;
@@ -559,34 +559,6 @@ impl Engine {
         let (record, remains) = self.carry_out(standing, opened, settings, io, &mut |_| false)?;
         drop(remains);
         Ok(record)
-    }
-
-    /// What a call works on, with the inputs that are there for it.
-    pub(crate) fn project(&self, call: &Call) -> Result<Project> {
-        let (space, layout) = (&call.ids.space_id, self.layout(&call.ids.space_id)?);
-        let project = match &call.workspace {
-            WorkspaceRef::Adopted(path) if self.serves => self.lent_only(space, path),
-            WorkspaceRef::Adopted(path) => self.adopt(space, path),
-            WorkspaceRef::Project(id) => match self.lent_as(space, id) {
-                Some(lent) => self.project_of(lent),
-                None => self.kept_project(&layout, id),
-            },
-            WorkspaceRef::Scratch => layout.scratch(),
-        }?;
-        Ok(project.of_agent(self.whose_inputs(call)?.as_deref()))
-    }
-
-    /// The agent whose inputs a call reads and adds to. They are mounted when a sandbox is made: in one
-    /// that all share they are everybody's, and in one that is named they are its own.
-    fn whose_inputs(&self, call: &Call) -> Result<Option<String>> {
-        Ok(match &call.placement {
-            Placement::Fresh
-            | Placement::Scope(Lifetime::Exec | Lifetime::Session | Lifetime::Agent) => {
-                call.ids.agent_id.clone()
-            }
-            Placement::Scope(Lifetime::Shared) => None,
-            Placement::Named(name) => self.own(&call.ids.space_id, name)?.agent().map(Into::into),
-        })
     }
 
     /// Writes down that nothing was started, and why. What the caller got wrong in asking, and what

@@ -5,6 +5,7 @@ mod basis;
 mod caches;
 mod denied;
 mod marks;
+mod of_call;
 mod rollback;
 mod room;
 mod snapshots;
