@@ -63,7 +63,7 @@ pub use secrets::{
     Revocation, Revoked, RevokedWatch, Rotated, Secrets, SetSecret, Vault,
 };
 pub use settings::{ToolchainSettings, host_facts};
-pub use sight::{Eyes, OF_AGENT, Seen, hashed, named_after};
+pub use sight::{Eyes, OF_AGENT, Seen, hashed, named_after, of_session};
 pub use webhooks::{Webhook, webhooks_of};
 pub use workspaces::{
     Decided, Forked, MarkedSnapshot, Present, RolledBack, Room, SnapshotAsk, Undone,

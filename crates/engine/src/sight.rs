@@ -13,6 +13,7 @@ use crate::engine::Engine;
 
 /// What workspaces are called that are one agent's own.
 pub const OF_AGENT: &str = "agent-";
+const OF_SESSION: &str = "session-";
 
 /// A caller of a server, as far as its token says who it is; never what a request says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -188,6 +189,15 @@ pub fn named_after(prefix: &str, key: &str) -> Result<ProjectId> {
     // As long as a hash, a key could be taken for one.
     let own = (key.len() < HASH).then(|| format!("{prefix}{key}").parse().ok());
     own.flatten().map_or_else(|| hashed(prefix, key), Ok)
+}
+
+/// The workspace of a session. Sessions are each agent's own words; no id holds a zero byte, so that
+/// none runs into another.
+pub fn of_session(agent: Option<&str>, session: &str) -> Result<ProjectId> {
+    match agent {
+        Some(agent) => hashed(OF_SESSION, &format!("{agent}\0{session}")),
+        None => named_after(OF_SESSION, session),
+    }
 }
 
 pub fn hashed(prefix: &str, text: &str) -> Result<ProjectId> {

@@ -1,6 +1,6 @@
 //! Kept sandboxes: which one an exec runs in, and what one is asked to be.
 
-use glovebox_engine::{Selection, hashed, named_after};
+use glovebox_engine::{OF_AGENT, Selection, named_after, of_session};
 use glovebox_model::{
     Code, Correlation, Lifetime, OnExceed, Placement, ProjectId, SandboxId, WorkspaceRef,
 };
@@ -135,10 +135,9 @@ fn project_of(lifetime: Lifetime, ids: &Correlation) -> Answer<Option<ProjectId>
         Failure::new(Code::Conflict, message)
             .hint(format!("set `{what}_id`, or choose another `lifetime`"))
     })?;
-    // Sessions are each agent's own words. No id holds a zero byte, so that none runs into another.
-    Ok(Some(match (lifetime, &ids.agent_id) {
-        (Lifetime::Session, Some(agent)) => hashed("session-", &format!("{agent}\0{key}"))?,
-        _ => named_after(&format!("{what}-"), key)?,
+    Ok(Some(match lifetime {
+        Lifetime::Session => of_session(ids.agent_id.as_deref(), key)?,
+        Lifetime::Agent | Lifetime::Exec | Lifetime::Shared => named_after(OF_AGENT, key)?,
     }))
 }
 
