@@ -49,6 +49,10 @@ impl Default for Vouched {
 }
 
 impl Vouched {
+    pub fn is_unproven(&self) -> bool {
+        *self == Self::default()
+    }
+
     pub fn is_by_people(&self) -> bool {
         *self == Self::People
     }

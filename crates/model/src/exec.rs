@@ -186,8 +186,8 @@ pub struct Exec {
     pub notes: Vec<String>,
     pub receipt: Option<ReceiptRef>,
     pub ids: Correlation,
-    /// On whose word the ids stand.
-    #[serde(default)]
+    /// On whose word the ids stand; absent for an agent that is bound to neither user nor conversation.
+    #[serde(default, skip_serializing_if = "Vouched::is_unproven")]
     pub vouched: Vouched,
 }
 

@@ -183,6 +183,15 @@ pub(crate) fn what_people_run_for_an_agent_holds_no_secret_of_the_space() {
     let line = "echo correct horse battery | tee /workspace/artifacts/b; \
                 echo correct horse battery >&2";
     let named = json!({"task_ref": {"agent_id": "bob"}});
+    let asks = with(
+        named.clone(),
+        json!({"secrets": [{"name": "db"}], "wait": false}),
+    );
+    let asks = space.run(&space.house.admin, line, asks);
+    let path = format!("/v1/approvals/{}", asks["approval_id"].as_str().unwrap());
+    let seen = space.send(&bob, "GET", &path, &Value::Null);
+    assert_eq!(seen.status, 200, "{}", seen.text());
+    assert!(!seen.text().contains("correct horse"), "{}", seen.text());
     let ran = space.run(&space.house.admin, line, named);
     let exec = ran["exec_id"].as_str().unwrap();
     for part in ["", "/stdout", "/stderr", "/events", "/artifacts/b"] {
