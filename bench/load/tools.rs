@@ -139,6 +139,7 @@ impl Engine {
 fn call() -> Fallible<Call> {
     Ok(Call {
         ids: Correlation::of_space(SpaceId::local()),
+        vouched: glovebox_model::Vouched::People,
         client_id: None,
         workspace: WorkspaceRef::Project(PROJECT.parse()?),
         placement: Placement::default(),

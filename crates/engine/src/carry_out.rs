@@ -47,7 +47,7 @@ impl Engine {
         let ready = files
             .place_inputs(&skill::inputs(&call, files.exec()))
             .and_then(|()| stay.begin())
-            .and_then(|()| self.masks_for(opened.ids(), &given.recorded()))
+            .and_then(|()| self.masks_for(opened.ids(), call.vouched, &given.recorded()))
             .and_then(|masks| {
                 let exec = files.exec();
                 let kept = (&project, exec);

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use glovebox_backend::{ContainerName, Docker, Kept, Labels, Sandbox, Spec};
+use glovebox_backend::{ContainerName, Docker, Found, Kept, Labels, Sandbox, Spec};
 use glovebox_model::{
     Code, DockerConfig, Error, ExecId, Profile, Published, Result, Sandbox as Row, SandboxId, Stage,
 };
@@ -21,6 +21,8 @@ const EXEC: &str = "glovebox.exec";
 /// On kept ones: the hash of what it was made with. It wins over the registry, which may have been
 /// written before or after.
 const CONFIG: &str = "glovebox.config";
+/// On kept ones: whether the inputs in it are its agent's own.
+const INPUTS: &str = "glovebox.inputs";
 
 /// In the state directory: containers were made from here, so a start looks for them.
 const MARK: &str = "containers.used";
@@ -81,9 +83,10 @@ impl Backends {
         let mut labels = self.house_labels(owner);
         labels.insert(SANDBOX.to_owned(), row.sandbox_id.to_string());
         labels.insert(CONFIG.to_owned(), row.config_hash.clone());
+        labels.insert(INPUTS.to_owned(), whose_inputs(row).to_owned());
         let kept = docker.keep(spec, &name, &labels)?;
         let found = self.found(&docker, row)?;
-        Ok((kept, found.map(|(id, _)| id)))
+        Ok((kept, found.map(|it| it.id)))
     }
 
     /// One that is there and cannot be used is removed: a new one takes its place.
@@ -94,14 +97,18 @@ impl Backends {
         row: &Row,
         profile: &Profile,
     ) -> Result<Option<(Box<dyn Kept>, String)>> {
-        let Some((id, hash)) = self.found(docker, row)? else {
+        let Some(found) = self.found(docker, row)? else {
             // A container of that name that is not ours is refused by the engine when we make ours.
             return Ok(None);
         };
-        if hash.as_ref() == Some(&row.config_hash)
+        let label = |name: &str| found.labels.get(name).map(String::as_str);
+        // One of an earlier version has everybody's inputs in it.
+        let is_walled = row.agent().is_none() || label(INPUTS) == Some(whose_inputs(row));
+        if is_walled
+            && label(CONFIG) == Some(&row.config_hash)
             && let Ok(Some(kept)) = docker.adopt(name, profile)
         {
-            return Ok(Some((kept, id)));
+            return Ok(Some((kept, found.id)));
         }
         docker.remove(name)?;
         Ok(None)
@@ -110,15 +117,14 @@ impl Backends {
     /// What the container of a sandbox was made with, if there is one.
     pub(crate) fn hash_on_label(&self, row: &Row) -> Result<Option<String>> {
         let docker = self.engine(made_with(row)?)?;
-        Ok(self.found(&docker, row)?.and_then(|(_, hash)| hash))
+        let found = self.found(&docker, row)?;
+        Ok(found.and_then(|it| it.labels.get(CONFIG).cloned()))
     }
 
-    fn found(&self, docker: &Docker, row: &Row) -> Result<Option<(String, Option<String>)>> {
+    fn found(&self, docker: &Docker, row: &Row) -> Result<Option<Found>> {
         let filter = format!("{SANDBOX}={}", row.sandbox_id);
         let mut found = docker.list(&filter)?.into_iter();
-        Ok(found
-            .find(|it| it.name == row.name && it.labels.get(HOUSE) == Some(&self.house))
-            .map(|it| (it.id, it.labels.get(CONFIG).cloned())))
+        Ok(found.find(|it| it.name == row.name && it.labels.get(HOUSE) == Some(&self.house)))
     }
 
     /// Where the published ports of a container are reached.
@@ -191,6 +197,13 @@ impl Backends {
         pairs
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .into()
+    }
+}
+
+fn whose_inputs(row: &Row) -> &'static str {
+    match row.agent() {
+        Some(_) => "agent",
+        None => "workspace",
     }
 }
 

@@ -11,7 +11,7 @@ use glovebox_gateway::Simulated;
 use glovebox_model::{
     Agreed, ByteString, Call, Code, Consent, Correlation, DockerConfig, Error, Exec, IdError,
     Lifetime, Mode, OnExceed, PartialProfile, Placement, Profile, Pull, Result, ScriptRef, SpaceId,
-    Stage, Status, WorkspaceRef,
+    Stage, Status,
 };
 use glovebox_policy::{Asking, Assessed, Config, Explanation, HostFacts, Layer, Surface};
 use glovebox_snapshot::Snapshots;
@@ -314,10 +314,10 @@ impl Engine {
         }
         if self.is_server() {
             // What is written down of it from here on has nothing secret in it.
-            self.masks_for(&call.ids, &[])?;
+            self.masks_for(&call.ids, call.vouched, &[])?;
         }
         self.place(&mut call)?;
-        let project = self.project(&call.ids.space_id, &call.workspace)?;
+        let project = self.project(&call)?;
         let draft = Draft::new(&call, project.id().clone())?;
         let plan = self.plan(&draft, &project, Wanted::of(call));
         Ok((project, draft, plan))
@@ -547,7 +547,8 @@ impl Engine {
             self.backends.keepers().lend(unused.native);
         }
         plan.begin();
-        self.masks_for(&plan.assessed().call().ids, &[])?;
+        let call = plan.assessed().call();
+        self.masks_for(&call.ids, call.vouched, &[])?;
         // The sandbox is being built while the intent is written; nothing starts before it is.
         stage::reached("build");
         let opened = self
@@ -566,24 +567,11 @@ impl Engine {
         Ok(record)
     }
 
-    pub(crate) fn project(&self, space: &SpaceId, workspace: &WorkspaceRef) -> Result<Project> {
-        let layout = self.layout(space)?;
-        match workspace {
-            WorkspaceRef::Adopted(path) if self.serves => self.lent_only(space, path),
-            WorkspaceRef::Adopted(path) => self.adopt(space, path),
-            WorkspaceRef::Project(id) => match self.lent_as(space, id) {
-                Some(lent) => self.project_of(lent),
-                None => self.kept_project(&layout, id),
-            },
-            WorkspaceRef::Scratch => layout.scratch(),
-        }
-    }
-
     /// Writes down that nothing was started, and why. What the caller got wrong in asking, and what
     /// keeps us from writing anything, stays an error.
     fn refuse(&self, draft: &Draft, error: Error) -> Result<Exec> {
         let record = refusal(draft, error)?;
-        self.masks_for(&record.ids, &[])?;
+        self.masks_for(&record.ids, record.vouched, &[])?;
         self.store()?.refuse(record)
     }
 }

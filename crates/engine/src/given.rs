@@ -38,7 +38,9 @@ impl Engine {
             return Ok(Given::default());
         }
         ensure_deliverable(call, profile, backend)?;
-        let opened = self.secrets()?.open(&call.ids, &call.secrets)?;
+        let opened = self
+            .secrets()?
+            .open((&call.ids, call.vouched), &call.secrets)?;
         let items = opened.into_iter().map(|opened| {
             let placeholder = match opened.wanted.delivery {
                 Delivery::Broker => Some(placeholder()?),

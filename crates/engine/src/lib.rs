@@ -42,7 +42,7 @@ pub use backends::BackendView;
 pub use dispatch::{
     Attended, ContainerEngine, Dispatcher, Drained, EVENTS_KEPT, Event, EventPage, Health,
     HouseRules, KEYS_KEPT, LEASE, Load, Progress, Quota, Spawner, Submission, Submitted, What,
-    check_settings,
+    ambiguous, check_settings,
 };
 pub use effects::{Listener, Rehearsed};
 pub use engine::{Engine, Io, Seat, Settings};
@@ -63,7 +63,7 @@ pub use secrets::{
     Revocation, Revoked, RevokedWatch, Rotated, Secrets, SetSecret, Vault,
 };
 pub use settings::{ToolchainSettings, host_facts};
-pub use sight::{Eyes, OF_AGENT, Seen, hashed, named_after};
+pub use sight::{Eyes, OF_AGENT, Seen, hashed, named_after, of_session};
 pub use webhooks::{Webhook, webhooks_of};
 pub use workspaces::{
     Decided, Forked, MarkedSnapshot, Present, RolledBack, Room, SnapshotAsk, Undone,

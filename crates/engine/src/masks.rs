@@ -10,7 +10,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use glovebox_capture::Secrets;
-use glovebox_model::{Correlation, Delivery, Result, SecretGiven, SecretName, SpaceId};
+use glovebox_model::{
+    Correlation, Delivery, Exec, Result, SecretGiven, SecretName, SpaceId, Vouched,
+};
 use glovebox_store::{Hide, Mask};
 use serde_json::Value;
 
@@ -37,8 +39,9 @@ struct OfSpace {
     agents: HashMap<Whose, Arc<Granted>>,
 }
 
-/// An agent, in a conversation or without one.
-type Whose = (String, Option<String>);
+/// An agent, in a conversation or without one. A conversation that it only names gives it nothing that
+/// was granted to the conversation.
+type Whose = (String, Option<String>, Vouched);
 
 #[derive(Debug)]
 struct Granted {
@@ -62,11 +65,14 @@ impl Known {
     }
 
     /// None for people, and for whom they speak.
-    fn whose(&self, ids: &Correlation) -> Option<Whose> {
+    fn whose(&self, ids: &Correlation, vouched: Vouched) -> Option<Whose> {
+        if vouched.is_by_people() {
+            return None;
+        }
         let agent = ids.agent_id.clone()?;
         let caller = (ids.space_id.clone(), agent);
         let is_own = self.callers().contains(&caller);
-        is_own.then(|| (caller.1, ids.conversation_id.clone()))
+        is_own.then(|| (caller.1, ids.conversation_id.clone(), vouched))
     }
 
     fn get(&self, space: &SpaceId) -> Option<Arc<Secrets>> {
@@ -146,14 +152,20 @@ impl Known {
 
 impl Dispatcher {
     /// As the engine's.
-    pub fn masks_for(&self, ids: &Correlation, given: &[SecretGiven]) -> Result<Arc<Secrets>> {
-        self.engine().masks_for(ids, given)
+    pub fn masks_for(&self, ids: &Correlation, vouched: Vouched) -> Result<Arc<Secrets>> {
+        self.engine().masks_for(ids, vouched, &[])
+    }
+
+    /// For what is told of an exec.
+    pub fn masks_of(&self, exec: &Exec) -> Result<Arc<Secrets>> {
+        self.engine()
+            .masks_for(&exec.ids, exec.vouched, &exec.secrets)
     }
 
     /// What was last known, without asking the store.
-    pub fn known_masks(&self, ids: &Correlation) -> Option<Arc<Secrets>> {
+    pub fn known_masks(&self, ids: &Correlation, vouched: Vouched) -> Option<Arc<Secrets>> {
         let known = self.engine().known_secrets();
-        match known.whose(ids) {
+        match known.whose(ids, vouched) {
             None => known.get(&ids.space_id),
             Some(whose) => {
                 let granted = known.of(&ids.space_id, &whose)?;
@@ -200,15 +212,16 @@ impl Engine {
     pub(crate) fn masks_for(
         &self,
         ids: &Correlation,
+        vouched: Vouched,
         given: &[SecretGiven],
     ) -> Result<Arc<Secrets>> {
         let (space, known) = (&ids.space_id, self.known_secrets());
         let values = self.secrets()?.masks(space)?;
         let all = known.ready(space, Arc::clone(&values))?;
-        let Some(whose) = known.whose(ids).filter(|_| !all.is_empty()) else {
+        let Some(whose) = known.whose(ids, vouched).filter(|_| !all.is_empty()) else {
             return Ok(all);
         };
-        let names = || self.store()?.secrets_once_handed(ids);
+        let names = || self.store()?.secrets_once_handed(ids, vouched);
         let granted = known.ready_for(space, whose, &values, names)?;
         let given = given.iter().filter(|it| it.delivery.is_handed());
         let given: Vec<SecretName> = given.map(|it| it.name.clone()).collect();
@@ -226,7 +239,11 @@ impl Engine {
 impl Mask for Known {
     fn within(&self, space: &SpaceId, record: &Value) -> Hide {
         let ids = serde_json::from_value::<Correlation>(record["ids"].clone());
-        let granted = ids.ok().and_then(|it| self.of(space, &self.whose(&it)?));
+        let vouched = serde_json::from_value::<Vouched>(record["vouched"].clone());
+        let vouched = vouched.unwrap_or_default();
+        let granted = ids
+            .ok()
+            .and_then(|it| self.of(space, &self.whose(&it, vouched)?));
         let name = |it: &Value| it["name"].as_str().and_then(|name| name.parse().ok());
         let given = record["secrets"].as_array().into_iter().flatten();
         let handed = given.filter(|it| it["delivery"] != Delivery::Broker.as_str());

@@ -384,6 +384,7 @@ impl Engine {
                 space: plan.assessed().call().ids.space_id.clone(),
                 project: project.id().clone(),
                 work: identity(project.work().filter(|_| has_work)?)?,
+                agent: project.agent().map(str::to_owned),
             }],
         };
         let shapes: Vec<Shape> = kinds

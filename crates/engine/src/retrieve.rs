@@ -11,7 +11,7 @@ use glovebox_egress::retrieve::{
 use glovebox_egress::{Host, PrivateTargets, Refusal, RefusalCode, vet_url};
 use glovebox_model::{
     Code, Correlation, Error, HostPort, IdError, Lifetime, NetworkMode, OnExceed, PartialProfile,
-    Permit, Placement, Profile, Result, Ruling, Stage,
+    Permit, Placement, Profile, Result, Ruling, Stage, Vouched,
 };
 use glovebox_policy::{Action, Config, Endpoint, Standing, decide_action};
 use glovebox_store::Actor;
@@ -76,7 +76,7 @@ impl Engine {
     /// it is about to be asked before that.
     pub fn retrieve(
         &self,
-        ids: &Correlation,
+        (ids, vouched): (&Correlation, Vouched),
         by: Option<&Actor>,
         request: RetrieveRequest,
     ) -> Result<Retrieved> {
@@ -85,7 +85,7 @@ impl Engine {
         let host = known
             .as_ref()
             .map(|it| format!("{}:{}", it.host(), it.port()));
-        let done = self.retrieve_allowed(ids, by, host.as_deref(), request);
+        let done = self.retrieve_allowed((ids, vouched), by, host.as_deref(), request);
         let (outcome, told) = match &done {
             Ok(retrieved) => {
                 let code = retrieved.error_code.map_or("ok", RefusalCode::as_str);
@@ -121,7 +121,7 @@ impl Engine {
 
     fn retrieve_allowed(
         &self,
-        ids: &Correlation,
+        (ids, vouched): (&Correlation, Vouched),
         by: Option<&Actor>,
         host: Option<&str>,
         request: RetrieveRequest,
@@ -138,7 +138,7 @@ impl Engine {
                 Permit::Ask => return Err(asks(host, &ruling)),
             }
         }
-        let masks = self.masks_for(ids, &[])?;
+        let masks = self.masks_for(ids, vouched, &[])?;
         if let Some(name) = masks.find(request.url.as_bytes()) {
             return Ok(Retrieved::refusal(
                 Refusal::new(

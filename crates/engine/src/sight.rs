@@ -5,7 +5,7 @@
 use std::ops::Deref;
 
 use glovebox_model::{
-    Code, Correlation, Error, Lifetime, ProjectId, Result, Sandbox, SpaceId, Stage, Token,
+    Code, Correlation, Error, Exec, Lifetime, ProjectId, Result, Sandbox, SpaceId, Stage, Token,
 };
 use glovebox_policy::Sight;
 
@@ -13,6 +13,7 @@ use crate::engine::Engine;
 
 /// What workspaces are called that are one agent's own.
 pub const OF_AGENT: &str = "agent-";
+const OF_SESSION: &str = "session-";
 
 /// A caller of a server, as far as its token says who it is; never what a request says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +56,21 @@ impl Eyes {
     /// The one agent that they are.
     pub fn agent(&self) -> Option<&str> {
         self.agent.as_ref().map(|it| it.agent.as_str())
+    }
+
+    /// The agent of an exec, as far as it is proven for whom and in which conversation it acts.
+    pub(crate) fn of_exec(exec: &Exec) -> Self {
+        let (ids, vouched) = (&exec.ids, exec.vouched);
+        let user = ids.user_id.clone().filter(|_| vouched.proves_user());
+        let talk = ids.conversation_id.clone();
+        Self {
+            space: ids.space_id.clone(),
+            agent: ids.agent_id.as_ref().map(|agent| Bound {
+                agent: agent.clone(),
+                user,
+                conversation: talk.filter(|_| vouched.proves_conversation()),
+            }),
+        }
     }
 
     fn see(&self, sight: Sight, ids: &Correlation) -> bool {
@@ -136,6 +152,11 @@ impl Engine {
         agent.is_none() || eyes.see_agents(self.config().sight(), agent)
     }
 
+    /// Who sees one that people took may not remove it.
+    pub(crate) fn owns_snapshot(&self, eyes: &Eyes, agent: Option<&str>) -> bool {
+        eyes.see_agents(self.config().sight(), agent)
+    }
+
     /// Workspaces are the space's, and all agents work on them; but one that is named after an agent
     /// is that agent's.
     pub(crate) fn may_work_on(&self, eyes: &Eyes, project: &ProjectId) -> bool {
@@ -148,6 +169,16 @@ impl Engine {
             || self.config().sight() == Sight::Space
             || own().as_ref() == Some(project)
     }
+
+    /// Whether a workspace of this name can be theirs, be it there or not.
+    pub(crate) fn ensure_may_work_on(&self, eyes: &Eyes, project: &ProjectId) -> Result<()> {
+        if self.may_work_on(eyes, project) {
+            return Ok(());
+        }
+        let message = format!("the workspace `{project}` is named after another agent");
+        Err(Error::new(Code::Forbidden, Stage::Parse, message)
+            .hint("use another name; those in `agent-` are one agent's each"))
+    }
 }
 
 const HASH: usize = 32;
@@ -158,6 +189,15 @@ pub fn named_after(prefix: &str, key: &str) -> Result<ProjectId> {
     // As long as a hash, a key could be taken for one.
     let own = (key.len() < HASH).then(|| format!("{prefix}{key}").parse().ok());
     own.flatten().map_or_else(|| hashed(prefix, key), Ok)
+}
+
+/// The workspace of a session. Sessions are each agent's own words; no id holds a zero byte, so that
+/// none runs into another.
+pub fn of_session(agent: Option<&str>, session: &str) -> Result<ProjectId> {
+    match agent {
+        Some(agent) => hashed(OF_SESSION, &format!("{agent}\0{session}")),
+        None => named_after(OF_SESSION, session),
+    }
 }
 
 pub fn hashed(prefix: &str, text: &str) -> Result<ProjectId> {

@@ -4,11 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use glovebox_backend::{Ended, Kept, Place, Remains, Room, Run, Sandbox, Spec};
-use glovebox_model::{
-    Access, Code, Error, Isolation, Profile, ProjectId, Result, SandboxId, SpaceId, Stage,
-};
+use glovebox_model::{Access, Code, Error, Isolation, Profile, Result, SandboxId, SpaceId, Stage};
 use glovebox_workspace::image::Held;
-use glovebox_workspace::{Dir, Layout};
+use glovebox_workspace::{Dir, Layout, Project};
 
 use crate::backends::Imaged;
 use crate::engine::{Engine, Seat};
@@ -53,8 +51,14 @@ impl Engine {
                 .iter()
                 .find(|it| it.language == *language)
                 .cloned(),
-            Kind::Container { space, project, .. } => {
-                return self.warm_container(shape, space, project);
+            Kind::Container {
+                space,
+                project,
+                agent,
+                ..
+            } => {
+                let project = self.layout(space)?.existing(project)?;
+                return self.warm_container(shape, space, &project.of_agent(agent.as_deref()));
             }
         };
         let mut warm = seat()?.native.warm(&spec, self.state().path(), preload)?;
@@ -67,14 +71,13 @@ impl Engine {
         &self,
         shape: &Shape,
         space: &SpaceId,
-        project: &ProjectId,
+        project: &Project,
     ) -> Result<Box<dyn Warm>> {
         let config = shape.chosen().docker.as_ref().ok_or_else(|| {
             Error::new(Code::Internal, Stage::Admit, "a container without settings")
         })?;
         let id = SandboxId::from_random(random()?);
         let layout = self.layout(space)?;
-        let project = layout.existing(project)?;
         let (inputs, files) = (project.inputs()?, layout.sandbox(&id)?);
         // An engine is known without its image: each container names its own.
         let profile = Profile {

@@ -12,7 +12,9 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use glovebox_engine::{GrantSecret, KeySource, NewKey, Secrets, SetSecret, Vault};
-use glovebox_model::{Code, Correlation, Delivery, ExecId, Secret, SecretName, SecretUse, SpaceId};
+use glovebox_model::{
+    Code, Correlation, Delivery, ExecId, Secret, SecretName, SecretUse, SpaceId, Vouched,
+};
 use glovebox_store::{Actor, SecretGrantFilter, StateDir, Store};
 use tempfile::TempDir;
 use zeroize::Zeroizing;
@@ -105,7 +107,7 @@ fn ids() -> Correlation {
 }
 
 fn opened(secrets: Secrets<'_>, secret: &str) -> glovebox_model::Result<Vec<u8>> {
-    let opened = secrets.open(&ids(), &[wanted(secret, Delivery::File)])?;
+    let opened = secrets.open((&ids(), Vouched::People), &[wanted(secret, Delivery::File)])?;
     Ok(opened[0].value.to_vec())
 }
 
@@ -224,24 +226,32 @@ fn a_secret_is_opened_only_as_it_may_be_given() {
     set(it.secrets(), "db.password-1", VALUE);
     let unknown = it
         .secrets()
-        .open(&ids(), &[wanted("none", Delivery::File)])
+        .open((&ids(), Vouched::People), &[wanted("none", Delivery::File)])
         .unwrap_err();
     assert_eq!(unknown.code, Code::NotFound);
     assert!(unknown.hints[0].contains("glovebox secret set none"));
     for refused in [Delivery::Env, Delivery::Broker] {
         let asked = [wanted("db.password-1", refused)];
-        let error = it.secrets().open(&ids(), &asked).unwrap_err();
+        let error = it
+            .secrets()
+            .open((&ids(), Vouched::People), &asked)
+            .unwrap_err();
         assert_eq!(error.code, Code::PolicyDenied, "{error}");
         assert!(error.message.contains(refused.as_str()), "{error}");
     }
     let one = wanted("db.password-1", Delivery::File);
-    let opened = it.secrets().open(&ids(), std::slice::from_ref(&one));
+    let opened = it
+        .secrets()
+        .open((&ids(), Vouched::People), std::slice::from_ref(&one));
     let opened = opened.unwrap();
     assert_eq!(opened[0].variable.as_str(), "DB_PASSWORD_1");
     assert_eq!((opened[0].version, &opened[0].grant), (1, &None));
     assert!(!format!("{opened:?}").contains("ghp_"), "{opened:?}");
     let elsewhere = Correlation::of_space("blue".parse().unwrap());
-    let error = it.secrets().open(&elsewhere, &[one]).unwrap_err();
+    let error = it
+        .secrets()
+        .open((&elsewhere, Vouched::People), &[one])
+        .unwrap_err();
     assert_eq!(error.code, Code::NotFound);
 }
 
@@ -264,7 +274,7 @@ fn a_grant_gives_until_it_is_revoked_and_somebody_is_told() {
     assert_eq!(grant.granted_by, "ann");
     assert!(!grant.deliveries.contains(&Delivery::Env));
     let asked = [wanted("github", Delivery::File)];
-    let opened = secrets.open(&ids(), &asked).unwrap();
+    let opened = secrets.open((&ids(), Vouched::People), &asked).unwrap();
     assert_eq!(opened[0].grant, Some(grant.grant_id.clone()));
     let given = opened[0].given();
     assert!(secrets.stands(&local(), &given).unwrap());
@@ -282,7 +292,7 @@ fn a_grant_gives_until_it_is_revoked_and_somebody_is_told() {
     assert!(!secrets.stands(&local(), &given).unwrap());
     let again = secrets.note_use(&ids(), &exec, noted).unwrap_err();
     assert_eq!(again.code, Code::Conflict);
-    let opened = secrets.open(&ids(), &asked).unwrap();
+    let opened = secrets.open((&ids(), Vouched::People), &asked).unwrap();
     let without = opened[0].given();
     assert_eq!(without.grant_id, None);
     assert!(secrets.stands(&local(), &without).unwrap());

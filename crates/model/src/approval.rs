@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::call::Program;
 use crate::consent::{Agreed, Consent};
-use crate::correlation::Correlation;
+use crate::correlation::{Correlation, Vouched};
 use crate::effect::Effect;
 use crate::exec::{Preview, RiskSignal};
 use crate::id::{ApprovalId, ExecId, GrantId, SpaceId};
@@ -354,6 +354,9 @@ pub struct Approval {
     pub space_id: SpaceId,
     pub exec_id: ExecId,
     pub ids: Correlation,
+    /// As in the exec.
+    #[serde(default, skip_serializing_if = "Vouched::is_unproven")]
+    pub vouched: Vouched,
     /// The name of the token, or of the user. Who this is cannot reply.
     pub requested_by: String,
     /// The user of that token, when it is somebody's own. None of their tokens can reply.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::bytestring::ByteString;
-use crate::correlation::Correlation;
+use crate::correlation::{Correlation, Vouched};
 use crate::exec::Preview;
 use crate::id::{ClientId, EnvKey, ExecId, ProjectId};
 use crate::profile::PartialProfile;
@@ -130,6 +130,8 @@ pub enum OnExceed {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
     pub ids: Correlation,
+    #[serde(default)]
+    pub vouched: Vouched,
     pub client_id: Option<ClientId>,
     pub workspace: WorkspaceRef,
     #[serde(default)]

@@ -26,6 +26,53 @@ pub struct Correlation {
     pub session_id: Option<String>,
 }
 
+/// On whose word the ids of a call stand. An agent is what its token says; for which user it acts, and
+/// in which conversation, is its own word, unless its token is bound to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Vouched {
+    /// People, an orchestrator, or whoever has the state directory: all of them.
+    People,
+    /// An agent with a token of its own, which is bound to these or is not.
+    Agent { user: bool, conversation: bool },
+}
+
+impl Default for Vouched {
+    /// What was kept before it was written down proves nothing.
+    fn default() -> Self {
+        Self::Agent {
+            user: false,
+            conversation: false,
+        }
+    }
+}
+
+impl Vouched {
+    pub fn is_unproven(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub fn is_by_people(&self) -> bool {
+        *self == Self::People
+    }
+
+    pub fn proves_user(&self) -> bool {
+        matches!(self, Self::People | Self::Agent { user: true, .. })
+    }
+
+    pub fn proves_conversation(&self) -> bool {
+        matches!(
+            self,
+            Self::People
+                | Self::Agent {
+                    conversation: true,
+                    ..
+                }
+        )
+    }
+}
+
 impl Correlation {
     pub fn of_space(space_id: SpaceId) -> Self {
         Self {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::bytestring::ByteString;
 use crate::call::Mode;
 use crate::consent::Consent;
-use crate::correlation::Correlation;
+use crate::correlation::{Correlation, Vouched};
 use crate::effect::{Effect, EffectCount};
 use crate::error::Error;
 use crate::gate::GateResult;
@@ -186,6 +186,9 @@ pub struct Exec {
     pub notes: Vec<String>,
     pub receipt: Option<ReceiptRef>,
     pub ids: Correlation,
+    /// On whose word the ids stand; absent for an agent that is bound to neither user nor conversation.
+    #[serde(default, skip_serializing_if = "Vouched::is_unproven")]
+    pub vouched: Vouched,
 }
 
 impl Exec {

@@ -42,7 +42,7 @@ pub use backend_ref::BackendRef;
 pub use bytestring::ByteString;
 pub use call::{Call, EnvVar, Input, Mode, OnExceed, Program, WorkspaceRef};
 pub use consent::{Agreed, Consent};
-pub use correlation::Correlation;
+pub use correlation::{Correlation, Vouched};
 pub use docker::{DockerConfig, Pull, Ulimit};
 pub use effect::{
     Deed, Effect, EffectCount, EffectKind, FileFacts, FileOp, FileRead, FileWrite, NetworkRequest,

@@ -156,6 +156,17 @@ pub struct Sandbox {
     pub ports: Vec<Published>,
 }
 
+impl Sandbox {
+    /// The agent that it is kept for, by itself or for a session of its own.
+    pub fn agent(&self) -> Option<&str> {
+        match self.lifetime {
+            Lifetime::Agent => self.scope.as_deref(),
+            Lifetime::Exec | Lifetime::Session => self.agent_id.as_deref(),
+            Lifetime::Shared => None,
+        }
+    }
+}
+
 fn is_nothing(asked: &PartialProfile) -> bool {
     *asked == PartialProfile::default()
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Code, Error, Result, Stage};
 use crate::id::{SpaceId, TokenId, TokenName};
 
 /// What a token's holder is. An agent asks; it never decides about its own requests.
@@ -167,6 +168,25 @@ impl Token {
             Some(Self::EVERY_AGENT) => None,
             Some(bound) => Some(bound),
             None => (self.role == Role::Agent).then(|| self.name.as_str()),
+        }
+    }
+
+    /// Why there is no token like this. Agents are held to an agent and a conversation; people see all
+    /// of their space, and a binding that does not hold would only look like one.
+    pub fn ensure_bindable(&self) -> Result<()> {
+        let named = [
+            ("agent_id", &self.agent_id),
+            ("conversation_id", &self.conversation_id),
+        ];
+        let named = named.into_iter().find(|(_, id)| id.is_some());
+        match (self.role, named) {
+            (Role::Agent, _) | (_, None) => Ok(()),
+            (role, Some((name, _))) => {
+                let message = format!("a token of the role `{role}` is not bound to `{name}`");
+                Err(Error::new(Code::InvalidArgument, Stage::Parse, message)
+                    .hint(format!("leave `{name}` out: people see all of their space"))
+                    .hint("give people whose work must stay apart a space each, or use the role `agent`"))
+            }
         }
     }
 

@@ -99,6 +99,7 @@ fn call(program: Program) -> Call {
         over: None,
         preview: None,
         skill: None,
+        vouched: glovebox_model::Vouched::People,
         overrides: PartialProfile::default(),
     }
 }

@@ -53,6 +53,8 @@ impl Assessed {
         // Destructured so that a new part of a call does not compile until it is bound here.
         let Call {
             ids,
+            // It says who stands for the ids, and changes none of them.
+            vouched: _,
             client_id,
             workspace,
             placement,

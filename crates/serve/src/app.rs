@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use glovebox_capture::Secrets;
 use glovebox_engine::Dispatcher;
-use glovebox_model::{Code, Correlation, Error, Result, Stage};
+use glovebox_model::{Code, Correlation, Error, Result, Stage, Vouched};
 use glovebox_skill::Catalogue;
 use glovebox_snapshot::{Progress, Watch};
 use tokio::sync::Semaphore;
@@ -189,11 +189,13 @@ impl App {
     /// What must not be in any answer to this space, or to this agent of it. Known without asking the
     /// store, but the first time.
     pub(crate) async fn secrets_of(&self, ids: &Correlation) -> Answer<Arc<Secrets>> {
-        if let Some(known) = self.0.dispatcher.known_masks(ids) {
+        if let Some(known) = self.0.dispatcher.known_masks(ids, Vouched::default()) {
             return Ok(known);
         }
         let ids = ids.clone();
-        let read = self.ask("masks", move |dispatcher| dispatcher.masks_for(&ids, &[]));
+        let read = self.ask("masks", move |dispatcher| {
+            dispatcher.masks_for(&ids, Vouched::default())
+        });
         read.await
     }
 

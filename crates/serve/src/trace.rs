@@ -8,13 +8,13 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::Method;
 use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use glovebox_model::Correlation;
 use tracing::Instrument;
 
 use crate::app::App;
-use crate::auth::{Given, Identity};
+use crate::auth::{Given, Identity, REMEMBERED_FOR, unauthenticated};
 use crate::failure::Failure;
 use crate::listen::Peer;
 use crate::mask;
@@ -146,8 +146,16 @@ pub(crate) async fn identify(State(app): State<App>, mut request: Request, next:
     {
         app.dispatcher().heard_agent(space_id, agent);
     }
+    let caller = known.as_ref().ok().cloned();
     request.extensions_mut().insert(Identity(known));
+    let began = Instant::now();
     let mut response = next.run(request).await;
+    // Whoever has waited for the answer may have lost the token meanwhile.
+    if let Some(caller) = caller.filter(|_| began.elapsed() >= REMEMBERED_FOR)
+        && !app.auth().is_still_good(&app, &caller).await
+    {
+        response = unauthenticated().into_response();
+    }
     if let Some(who) = who {
         response.extensions_mut().insert(who);
     }

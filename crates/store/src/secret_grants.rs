@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use glovebox_model::{
-    Code, Correlation, Error, GrantId, Result, SecretGrant, SecretName, SpaceId, Stage,
+    Code, Correlation, Error, GrantId, Result, SecretGrant, SecretName, SpaceId, Stage, Vouched,
 };
 use jiff::Timestamp;
 use serde_json::json;
@@ -75,12 +75,13 @@ impl SecretGrantFilter {
     }
 }
 
-/// Whether it is for what has these ids.
-fn is_meant(grant: &SecretGrant, ids: &Correlation) -> bool {
+/// Whether it is for what has these ids. What names a conversation alone is for whoever is known to
+/// take part in it; every agent can say so.
+fn is_meant(grant: &SecretGrant, ids: &Correlation, vouched: Vouched) -> bool {
     let same = |own: &Option<String>, asked: &Option<String>| {
         own.as_ref().is_none_or(|own| asked.as_ref() == Some(own))
     };
-    (grant.conversation_id.is_some() || grant.agent_id.is_some())
+    (grant.agent_id.is_some() || grant.conversation_id.is_some() && vouched.proves_conversation())
         && same(&grant.conversation_id, &ids.conversation_id)
         && same(&grant.agent_id, &ids.agent_id)
 }
@@ -287,7 +288,11 @@ impl Store {
 
     /// The secrets that what has these ids may hold in its hands, or could have held before: one that is
     /// only brokered never gets there.
-    pub fn secrets_once_handed(&self, ids: &Correlation) -> Result<BTreeSet<SecretName>> {
+    pub fn secrets_once_handed(
+        &self,
+        ids: &Correlation,
+        vouched: Vouched,
+    ) -> Result<BTreeSet<SecretName>> {
         let rows = self.ask("look for grants", |session| {
             let text = |id: &Option<String>| {
                 let id = id.as_deref().unwrap_or_default();
@@ -311,7 +316,7 @@ impl Store {
         let is_for = |grant: &Result<SecretGrant>| {
             grant
                 .as_ref()
-                .map_or(true, |it| is_meant(it, ids) && is_handed(it))
+                .map_or(true, |it| is_meant(it, ids, vouched) && is_handed(it))
         };
         grants
             .filter(is_for)
@@ -320,7 +325,11 @@ impl Store {
     }
 
     /// Those that are in force for what has these ids, newest first.
-    pub fn secret_grants_for(&self, ids: &Correlation) -> Result<Vec<SecretGrant>> {
+    pub fn secret_grants_for(
+        &self,
+        ids: &Correlation,
+        vouched: Vouched,
+    ) -> Result<Vec<SecretGrant>> {
         let now = Timestamp::now();
         let rows = self.ask("look for grants", |session| {
             let text = |id: &Option<String>| {
@@ -349,7 +358,7 @@ impl Store {
             .map(GrantRow::into_grant)
             .collect::<Result<_>>()?;
         // The record says whom it is for; the columns only find it.
-        let is_for = |grant: &SecretGrant| is_meant(grant, ids) && is_in_force(grant, now);
+        let is_for = |grant: &SecretGrant| is_meant(grant, ids, vouched) && is_in_force(grant, now);
         Ok(grants.into_iter().filter(is_for).collect())
     }
 

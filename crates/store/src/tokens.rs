@@ -100,6 +100,7 @@ impl Store {
     /// revoked is a conflict, and so is one that would make two tokens one agent where neither says
     /// so; the same token with the same hash again changes nothing.
     pub fn create_token(&self, token: &Token, hash: &[u8; 32], by: &Actor) -> Result<()> {
+        token.ensure_bindable()?;
         let (token, hash, by) = (token.clone(), *hash, by.clone());
         self.write(move |chains| {
             let session = chains.session();

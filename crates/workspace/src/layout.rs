@@ -1,7 +1,9 @@
 //! Where things lie: `projects/<project_id>/{inputs,work,artifacts/<exec_id>}` in the state
-//! directory. Every name on the way is a checked id, so none of it can traverse.
+//! directory, with `inputs-<hash>` for each agent. Every name on the way is a checked id or a hash, so
+//! none of it can traverse.
 
 mod aside;
+mod inputs;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,10 +18,9 @@ use crate::input;
 use crate::stat::Kind;
 use crate::{lines, sealed};
 
+pub use inputs::{is_skill_input, skill_input};
+
 const PROJECTS: &str = "projects";
-const INPUTS: &str = "inputs";
-const SKILL: &str = "skill";
-const CALLED: &str = "called";
 const WORK: &str = "work";
 const ARTIFACTS: &str = "artifacts";
 const SCRATCH: &str = "scratch";
@@ -51,6 +52,8 @@ pub struct Project {
     home: Dir,
     work: Option<Dir>,
     kind: WorkKind,
+    /// Whose exec it is opened for.
+    agent: Option<String>,
 }
 
 impl Layout {
@@ -93,6 +96,7 @@ impl Layout {
             home,
             work: Some(work),
             kind: WorkKind::Managed,
+            agent: None,
         })
     }
 
@@ -105,6 +109,7 @@ impl Layout {
             id: adopted.project_id,
             work: Some(adopted.dir),
             kind: WorkKind::Adopted,
+            agent: None,
         })
     }
 
@@ -116,6 +121,7 @@ impl Layout {
             id: held.id.clone(),
             work: work.map_err(opening)?,
             kind: held.kind,
+            agent: None,
         })
     }
 
@@ -129,6 +135,7 @@ impl Layout {
             id,
             work: None,
             kind: WorkKind::Scratch,
+            agent: None,
         })
     }
 
@@ -169,6 +176,7 @@ impl Layout {
             home,
             work: Some(work),
             kind: WorkKind::Managed,
+            agent: None,
         })
     }
 
@@ -249,11 +257,6 @@ impl Project {
         Ok(!parts.truncated)
     }
 
-    /// Where the inputs of all its execs lie.
-    pub fn inputs(&self) -> Result<Dir> {
-        self.home.ensure_dir(INPUTS, ORDINARY).map_err(opening)
-    }
-
     /// The files of one exec, made before it starts. Nothing is made when an input is wrong.
     pub fn begin(&self, exec: &ExecId, inputs: &[Input]) -> Result<ExecFiles> {
         let files = self.make_room(exec, inputs)?;
@@ -270,14 +273,12 @@ impl Project {
             .make_new_dir(exec.as_str(), ORDINARY)
             .map_err(opening)?;
         let inputs = match self.kind {
-            WorkKind::Managed | WorkKind::Adopted => {
-                Some(self.home.ensure_dir(INPUTS, ORDINARY).map_err(opening)?)
-            }
+            WorkKind::Managed | WorkKind::Adopted => Some(self.inputs()?),
             // Shared by every scratch exec, so each has inputs of its own, if any.
             WorkKind::Scratch if inputs.is_empty() => None,
             WorkKind::Scratch => {
-                let all = self.home.ensure_dir(INPUTS, ORDINARY).map_err(opening)?;
-                Some(all.make_new_dir(exec.as_str(), ORDINARY).map_err(opening)?)
+                let own = self.inputs()?.make_new_dir(exec.as_str(), ORDINARY);
+                Some(own.map_err(opening)?)
             }
         };
         Ok(ExecFiles::new(self, exec, shelf, artifacts, inputs))
@@ -301,23 +302,6 @@ impl Project {
         }
         self.forget_inputs(exec)
     }
-
-    /// Removes the inputs that only this exec had: all of a scratch exec's, and the one that a
-    /// skill was called with.
-    pub fn forget_inputs(&self, exec: &ExecId) -> Result<()> {
-        let inputs = self.home.open_name(INPUTS);
-        let removed = match self.kind {
-            WorkKind::Scratch => inputs.and_then(|inputs| inputs.remove_entry(exec.as_str())),
-            WorkKind::Managed | WorkKind::Adopted => inputs
-                .and_then(|inputs| inputs.open_name(SKILL))
-                .and_then(|skill| skill.open_name(CALLED))
-                .and_then(|called| called.remove_entry(&called_name(exec))),
-        };
-        match removed {
-            Err(error) if error.kind() != FsErrorKind::NotFound => Err(opening(error)),
-            _ => Ok(()),
-        }
-    }
 }
 
 fn check_name(id: &ProjectId) -> Result<()> {
@@ -329,28 +313,9 @@ fn check_name(id: &ProjectId) -> Result<()> {
         .hint("use another name; `scratch` and names in `cwd-` are Glovebox's own"))
 }
 
-fn called_name(exec: &ExecId) -> String {
-    format!("{exec}.json")
-}
-
-/// Where the input lies that a skill was called with, below the inputs.
-pub fn skill_input(exec: &ExecId) -> String {
-    format!("{SKILL}/{CALLED}/{}", called_name(exec))
-}
-
-/// Whether a path below the inputs is a skill's.
-pub fn is_skill_input(path: &[u8]) -> bool {
-    let first = path.split(|byte| *byte == b'/').next();
-    first == Some(SKILL.as_bytes())
-}
-
 /// `projects/<project_id>/artifacts/<exec_id>`, as the record gives it.
 pub(crate) fn artifacts_path(project: &ProjectId, exec: &ExecId) -> String {
     format!("{PROJECTS}/{project}/{ARTIFACTS}/{exec}")
-}
-
-pub(crate) fn inputs_path(project: &ProjectId) -> String {
-    format!("{PROJECTS}/{project}/{INPUTS}")
 }
 
 pub(crate) fn work_path(project: &ProjectId) -> String {

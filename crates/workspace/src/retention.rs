@@ -120,7 +120,7 @@ impl Project {
     }
 
     /// Those that have a directory for artifacts, running ones too.
-    pub(crate) fn execs(&self) -> Result<Vec<ExecId>> {
+    pub fn execs(&self) -> Result<Vec<ExecId>> {
         let found = names(&self.shelf()?).map_err(sweeping)?;
         Ok(found.execs.into_iter().map(|(exec, _)| exec).collect())
     }

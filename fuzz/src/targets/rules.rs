@@ -81,6 +81,7 @@ fn decided(config: &Config, script: &str) -> Result<Permit, String> {
     let ids = Correlation::of_space(SpaceId::local());
     let call = Call {
         ids: ids.clone(),
+        vouched: glovebox_model::Vouched::People,
         client_id: None,
         workspace: WorkspaceRef::Scratch,
         placement: Placement::Fresh,

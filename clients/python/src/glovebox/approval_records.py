@@ -128,6 +128,8 @@ class Approval:
     space_id: str = ""
     exec_id: str = ""
     ids: Ids = one(Ids)
+    #: On whose word the ids stand.
+    vouched: Any = None
     #: Who this is cannot reply.
     requested_by: str = ""
     #: Of that token. None of this user's tokens can reply.

@@ -197,6 +197,8 @@ class Exec:
     notes: list[str] = values(list)
     receipt: Optional[Receipt] = maybe(Receipt)
     ids: Ids = one(Ids)
+    #: On whose word the ids stand: "people", or an agent, and what its token is bound to.
+    vouched: Any = None
     extra: Mapping[str, Any] = values(dict)
 
     @property

@@ -183,7 +183,7 @@ pub(crate) struct ExecOptions {
     /// Also write the record as JSON to this file
     #[arg(long, value_name = "FILE", help_heading = "Program")]
     pub(crate) report: Option<PathBuf>,
-    /// Your own name for this exec, unique in its space
+    /// Your own name for this exec, unique in its space for each agent
     #[arg(long, value_name = "ID", help_heading = "Program")]
     pub(crate) client_id: Option<glovebox_model::ClientId>,
     /// The task this belongs to, for the record

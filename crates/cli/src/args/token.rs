@@ -51,10 +51,10 @@ pub(crate) struct TokenCreateArgs {
     #[arg(long, value_name = "TIME")]
     pub(crate) expires: Option<Millis>,
     /// The one agent that its holder is; without it the one that is called like the token, and with
-    /// `*` each that a request names
+    /// `*` each that a request names; for the role `agent`
     #[arg(long, value_name = "ID", value_parser = id)]
     pub(crate) agent_id: Option<String>,
-    /// Its holder takes part in this conversation, and in no other
+    /// Its holder takes part in this conversation, and in no other; for the role `agent`
     #[arg(long, value_name = "ID", value_parser = id)]
     pub(crate) conversation_id: Option<String>,
     /// Whoever holds it acts for this user, and for no other

@@ -54,7 +54,8 @@ impl From<CacheUse> for Item {
         Self {
             name: it.name.to_string(),
             user_id: match it.owner {
-                Some(CacheOwner::User(user)) => Some(user),
+                // What stands between a user and the agent that only named it.
+                Some(CacheOwner::User(user)) => Some(user.replace('\0', " as named by ")),
                 Some(CacheOwner::Everybody) | None => None,
             },
             shared,

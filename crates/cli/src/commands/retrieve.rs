@@ -1,7 +1,7 @@
 //! `glovebox retrieve`.
 
 use glovebox_engine::{RetrieveRequest, Retrieved};
-use glovebox_model::Result;
+use glovebox_model::{Result, Vouched};
 use glovebox_store::Actor;
 
 use crate::args::{Global, RetrieveArgs};
@@ -28,7 +28,9 @@ pub(crate) fn run(global: &Global, args: RetrieveArgs) -> Result<Exit> {
                 name: context::user(),
             };
             let ids = context::local_ids(None);
-            context.engine()?.retrieve(&ids, Some(&by), request)?
+            context
+                .engine()?
+                .retrieve((&ids, Vouched::People), Some(&by), request)?
         }
     };
     if global.json {

@@ -125,6 +125,7 @@ pub(crate) fn exec(number: u8) -> Exec {
             hash: "ab".repeat(32),
         }),
         ids: Correlation::of_space(SpaceId::local()),
+        vouched: glovebox_model::Vouched::People,
     }
 }
 
@@ -175,6 +176,7 @@ pub(crate) fn approval() -> Approval {
         space_id: SpaceId::local(),
         exec_id: ExecId::from_random([2; 16]),
         ids: Correlation::of_space(SpaceId::local()),
+        vouched: glovebox_model::Vouched::People,
         requested_by: "builder".to_owned(),
         requested_user: None,
         created_at: at(1000),

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 
+use glovebox_engine::ambiguous;
 use glovebox_model::{
     Attempt, ClientId, Code, Effect, Exec, ExecId, Result, SpaceId, Stage, Status,
 };
@@ -53,11 +54,14 @@ impl Here {
             Err(error) if error.code == Code::NotFound => error,
             resolved => return resolved,
         };
-        let client = match name.parse::<ClientId>() {
-            Ok(client) => self.store.find_client(&self.space, &client)?,
-            Err(_) => Vec::new(),
+        let Ok(client) = name.parse::<ClientId>() else {
+            return Err(unknown);
         };
-        client.into_iter().next().ok_or(unknown)
+        match self.store.find_client(&self.space, &client)?.as_slice() {
+            [] => Err(unknown),
+            [one] => Ok(one.clone()),
+            several => Err(ambiguous(&client, several.iter())),
+        }
     }
 
     pub(super) fn get(&self, id: &ExecId) -> Result<Exec> {

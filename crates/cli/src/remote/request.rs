@@ -378,6 +378,7 @@ mod tests {
             over: None,
             preview: None,
             skill: None,
+            vouched: glovebox_model::Vouched::People,
             overrides: PartialProfile::default(),
         }
     }

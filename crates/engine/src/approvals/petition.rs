@@ -46,6 +46,7 @@ impl Petition {
             space_id: call.ids.space_id.clone(),
             exec_id: exec.clone(),
             ids: call.ids.clone(),
+            vouched: call.vouched,
             requested_by: by.name.clone(),
             requested_user: by.user_id.clone(),
             created_at: now,

@@ -143,6 +143,7 @@ fn was_asked(exec: &Exec) -> bool {
 fn as_call(exec: &Exec) -> Call {
     Call {
         ids: exec.ids.clone(),
+        vouched: exec.vouched,
         client_id: None,
         workspace: WorkspaceRef::Project(exec.project_id.clone()),
         placement: Placement::Fresh,

@@ -312,8 +312,9 @@ impl Engine {
         }
         let secrets = self.secrets()?;
         // What is not there, or may not be given so, is not worth anybody's attention.
-        secrets.look_up(&call.ids, &call.secrets)?;
-        let grants = secrets.granted(&call.ids)?.into_iter();
+        let who = (&call.ids, call.vouched);
+        secrets.look_up(who, &call.secrets)?;
+        let grants = secrets.granted(&call.ids, call.vouched)?.into_iter();
         let granted = grants.map(|grant| GrantedSecret {
             name: grant.secret,
             deliveries: grant.deliveries,

@@ -64,7 +64,7 @@ impl Dispatcher {
         })?;
         let store = self.store()?;
         let old = store.approval(Some(space), old)?;
-        let project = self.engine.project(space, &call.workspace)?;
+        let project = self.engine.project(&call)?;
         let petition = self.engine.petition_again(&call, &project)?;
         let petition = petition.ok_or_else(|| gone_by(&old, &old.ask.scripts))?;
         let approval = self.instead_of(&old, &petition, stdin.as_deref(), None)?;

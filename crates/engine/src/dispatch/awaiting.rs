@@ -191,7 +191,7 @@ impl Dispatcher {
             .and_then(|kept| {
                 let mut call = kept.call;
                 self.engine.place(&mut call)?;
-                self.engine.project(space, &call.workspace)
+                self.engine.project(&call)
             });
         let project = match project {
             Ok(project) => project,
@@ -300,7 +300,7 @@ impl Dispatcher {
         let (space, exec) = (&approval.space_id, &approval.exec_id);
         let mut call = self.seal.open(space, exec, &sealed)?.call;
         self.engine.place(&mut call)?;
-        let project = self.engine.project(space, &call.workspace)?;
+        let project = self.engine.project(&call)?;
         let draft = Draft::again(&call, project.id().clone(), exec.clone())?;
         if let Answer::AllowKind { expires_at, .. } = answer {
             let petition = self.engine.petition_again(&call, &project)?;

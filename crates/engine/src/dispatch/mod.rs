@@ -53,6 +53,7 @@ pub use events::{EVENTS_KEPT, Event, EventPage, What};
 pub use health::Health;
 pub use live::{Attended, Progress};
 pub use sandboxes::ContainerEngine;
+pub use seen::ambiguous;
 pub use submit::{Submission, Submitted};
 pub use watchman::KEYS_KEPT;
 pub use workspaces::Quota;

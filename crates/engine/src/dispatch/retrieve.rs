@@ -1,7 +1,7 @@
 //! Reading the web for a server's callers.
 
 use glovebox_egress::retrieve::{RetrieveRequest, Retrieved};
-use glovebox_model::{Correlation, Result};
+use glovebox_model::{Correlation, Result, Vouched};
 use glovebox_store::Actor;
 
 use super::Dispatcher;
@@ -10,10 +10,10 @@ impl Dispatcher {
     /// Blocks until it has the page.
     pub fn retrieve(
         &self,
-        ids: &Correlation,
+        who: (&Correlation, Vouched),
         by: &Actor,
         request: RetrieveRequest,
     ) -> Result<Retrieved> {
-        self.engine.retrieve(ids, Some(by), request)
+        self.engine.retrieve(who, Some(by), request)
     }
 }

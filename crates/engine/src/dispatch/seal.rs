@@ -107,6 +107,7 @@ mod tests {
             over: None,
             preview: None,
             skill: None,
+            vouched: glovebox_model::Vouched::People,
             overrides: PartialProfile::default(),
         };
         Kept {

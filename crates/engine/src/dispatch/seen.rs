@@ -37,19 +37,23 @@ impl Dispatcher {
         }
     }
 
-    /// Several agents may have used the same words: an agent means its own, people the newest.
+    /// Several agents may have used the same words. An agent means its own; anybody else has to say
+    /// whose, since what one agent chose must not lead people to what they did not look at.
     fn find_client(&self, eyes: &Eyes, client: &ClientId) -> Result<Option<Seen<Exec>>> {
-        let mut newest = None;
+        let mut others = Vec::new();
         for id in self.store()?.find_client(eyes.space(), client)? {
             let Some(exec) = self.find_id(eyes, &id)? else {
                 continue;
             };
-            if eyes.agent().is_none() || exec.ids.agent_id.as_deref() == eyes.agent() {
+            if eyes.agent().is_some() && exec.ids.agent_id.as_deref() == eyes.agent() {
                 return Ok(Some(exec));
             }
-            newest = newest.or(Some(exec));
+            others.push(exec);
         }
-        Ok(newest)
+        match others.len() {
+            0 | 1 => Ok(others.pop()),
+            _ => Err(ambiguous(client, others.iter().map(|it| &it.exec_id))),
+        }
     }
 
     /// The newest first. A page may be short, or empty, and still lead on: what is not there for
@@ -157,13 +161,21 @@ impl Dispatcher {
 
     /// Whether a workspace of this name can be theirs, be it there or not.
     pub fn may_work_on(&self, eyes: &Eyes, project: &ProjectId) -> Result<()> {
-        if self.engine.may_work_on(eyes, project) {
-            return Ok(());
-        }
-        let message = format!("the workspace `{project}` is named after another agent");
-        Err(Error::new(Code::Forbidden, Stage::Parse, message)
-            .hint("use another name; those in `agent-` are one agent's each"))
+        self.engine.ensure_may_work_on(eyes, project)
     }
+}
+
+/// Execs that are named in a refusal.
+const NAMED: usize = 10;
+
+/// Several execs are called so.
+pub fn ambiguous<'a>(client: &ClientId, execs: impl Iterator<Item = &'a ExecId>) -> Error {
+    let named: Vec<String> = execs.take(NAMED).map(|it| format!("`{it}`")).collect();
+    let message = format!(
+        "several agents call an exec `{client}`: {}",
+        named.join(", ")
+    );
+    Error::new(Code::Conflict, Stage::Parse, message).hint("name the one that is meant by its id")
 }
 
 /// The same words for an id that never was, one of another space or agent, and one that is no id at

@@ -369,7 +369,7 @@ impl Dispatcher {
             return Err(outdated());
         }
         self.engine.place(&mut call)?;
-        let project = self.engine.project(space, &call.workspace)?;
+        let project = self.engine.project(&call)?;
         project.forget(exec)?;
         let draft = Draft::again(&call, project.id().clone(), exec.clone())?;
         let wanted = Wanted {

@@ -12,6 +12,7 @@ use glovebox_model::{
     NetworkMode, OnExceed, PartialLimits, PartialProfile, Placement, Preview, Program, Result,
     Stage, Status, Verdict, WorkspaceRef, Writes,
 };
+use glovebox_policy::Sight;
 use glovebox_store::ExecFilter;
 use glovebox_workspace::Dir;
 use glovebox_workspace::change::Changes;
@@ -24,6 +25,7 @@ use crate::approvals::tool_of;
 use crate::engine::{Engine, Io, Planned, Seat, Wanted};
 use crate::path::Draft;
 use crate::settings::ToolchainSettings;
+use crate::sight::Eyes;
 
 /// Effects in the record itself; the log has all.
 const RECORDED: usize = 100;
@@ -252,8 +254,13 @@ struct Earlier {
 impl Engine {
     /// Nothing where the store cannot be read: a gate that needs it then says so.
     fn earlier(&self, record: &Exec) -> Earlier {
+        // What another agent did is nothing to compare with: it would tell of it, and one agent could
+        // stop another.
+        let eyes = Eyes::of_exec(record);
+        let is_own = self.config().sight() == Sight::Own;
         let filter = ExecFilter {
             project_id: Some(record.project_id.clone()),
+            agent_id: eyes.agent().filter(|_| is_own).map(str::to_owned),
             limit: EARLIER,
             ..ExecFilter::default()
         };
@@ -264,7 +271,10 @@ impl Engine {
             return Earlier::default();
         };
         let same = |it: &&Exec| {
-            it.exec_id != record.exec_id && it.cmd == record.cmd && it.args == record.args
+            it.exec_id != record.exec_id
+                && it.cmd == record.cmd
+                && it.args == record.args
+                && self.seen(&eyes, &it.ids, ()).is_some()
         };
         let same: Vec<&Exec> = page.items.iter().filter(same).collect();
         let kept =
@@ -356,6 +366,7 @@ impl RunCommand for Bench<'_, '_, '_> {
             over: self.over.cloned(),
             preview: None,
             skill: None,
+            vouched: call.vouched,
             overrides: PartialProfile {
                 limits: PartialLimits {
                     wall_ms: Some(command.timeout),
@@ -401,7 +412,7 @@ impl Engine {
         settings: &ToolchainSettings,
         io: Io<'_>,
     ) -> Result<Exec> {
-        let project = self.project(&call.ids.space_id, &call.workspace)?;
+        let project = self.project(&call)?;
         let draft = Draft::new(&call, project.id().clone())?;
         let wanted = Wanted {
             consent: Some(Consent::of_policy()),

@@ -18,7 +18,7 @@ use super::drift::hash_of;
 use crate::containers::Container;
 use crate::engine::Engine;
 use crate::prepare::Supply;
-use crate::sight::{Eyes, Seen};
+use crate::sight::{Eyes, OF_AGENT, Seen, named_after, of_session};
 
 /// What a sandbox is asked to be.
 #[derive(Debug, Clone)]
@@ -98,7 +98,7 @@ impl Engine {
                 "or make it anew: `glovebox sandbox recreate {name}`"
             )));
         }
-        let project = self.project(&scope.space, &call.workspace)?;
+        let project = self.project(&call)?;
         let berth = self
             .berth(&call, &profile, &chosen, request.overrides)?
             .ok_or_else(|| Error::new(Code::Internal, Stage::Admit, "no place was reserved"))?;
@@ -368,7 +368,7 @@ impl Engine {
         }
         // Several may have worked on one.
         for row in &rows {
-            if let Err(error) = self.remove_made_for(space, &row.project_id, key) {
+            if let Err(error) = self.remove_made_for(row) {
                 tracing::warn!(project = %row.project_id, %error, "a workspace outlives its session");
             }
         }
@@ -376,12 +376,18 @@ impl Engine {
     }
 
     /// Its name says that it was made for that key; one that somebody named stays.
-    fn remove_made_for(&self, space: &SpaceId, project: &ProjectId, key: &str) -> Result<()> {
-        if !project.as_str().ends_with(key) {
+    fn remove_made_for(&self, row: &Sandbox) -> Result<()> {
+        let key = row.scope.as_deref().unwrap_or_default();
+        let made = match row.lifetime {
+            Lifetime::Session => of_session(row.agent_id.as_deref(), key)?,
+            Lifetime::Agent => named_after(OF_AGENT, key)?,
+            Lifetime::Exec | Lifetime::Shared => return Ok(()),
+        };
+        if row.project_id != made {
             return Ok(());
         }
-        let which = WorkspaceRef::Project(project.clone());
-        match self.workspace(space, &which, None) {
+        let which = WorkspaceRef::Project(made);
+        match self.workspace(&row.space_id, &which, None) {
             Ok(workspace) => workspace.remove_unused(),
             Err(error) if error.code == Code::NotFound => Ok(()),
             Err(error) => Err(error),
@@ -502,6 +508,7 @@ pub(crate) fn nothing_yet(request: &SandboxRequest) -> Call {
         over: None,
         preview: None,
         skill: None,
+        vouched: glovebox_model::Vouched::People,
         overrides: request.overrides.clone(),
     }
 }

@@ -34,6 +34,7 @@ struct CallFacts {
     /// Without values of variables.
     asked: PartialProfile,
     ids: glovebox_model::Correlation,
+    vouched: glovebox_model::Vouched,
 }
 
 impl Draft {
@@ -60,6 +61,7 @@ impl Draft {
                     ..call.overrides.clone()
                 },
                 ids: call.ids.clone(),
+                vouched: call.vouched,
             },
         })
     }
@@ -146,6 +148,7 @@ impl Draft {
             error: None,
             receipt: None,
             ids: self.call.ids.clone(),
+            vouched: self.call.vouched,
         }
     }
 

@@ -24,6 +24,8 @@ pub(crate) enum Kind {
         project: ProjectId,
         /// Device and number of its directory: a workspace that was removed and made again is another.
         work: (u64, u64),
+        /// Whose inputs are in it.
+        agent: Option<String>,
     },
 }
 

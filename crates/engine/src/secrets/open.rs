@@ -5,7 +5,7 @@ use std::fmt;
 
 use glovebox_model::{
     Code, Correlation, Delivery, EnvKey, Error, GrantId, HostPort, Result, Secret, SecretGiven,
-    SecretGrant, SecretUse, Stage,
+    SecretGrant, SecretUse, Stage, Vouched,
 };
 use glovebox_policy::secret_variable;
 use glovebox_store::ValuePlace;
@@ -80,11 +80,15 @@ fn not_so(secret: &Secret, asked: Delivery) -> Error {
 impl Secrets<'_> {
     /// What the space knows of the secrets that are wanted. One that is not there, or may not be
     /// given in that way, is refused.
-    pub fn look_up(&self, ids: &Correlation, wanted: &[SecretUse]) -> Result<Vec<KnownSecret>> {
+    pub fn look_up(
+        &self,
+        (ids, vouched): (&Correlation, Vouched),
+        wanted: &[SecretUse],
+    ) -> Result<Vec<KnownSecret>> {
         if wanted.is_empty() {
             return Ok(Vec::new());
         }
-        let grants = self.granted(ids)?;
+        let grants = self.granted(ids, vouched)?;
         let mut known = Vec::with_capacity(wanted.len());
         for wanted in wanted {
             let secret = self.get(&ids.space_id, &wanted.name)?;
@@ -108,8 +112,12 @@ impl Secrets<'_> {
     }
 
     /// The same with their values. Whether a person had to agree is for the caller to have asked.
-    pub fn open(&self, ids: &Correlation, wanted: &[SecretUse]) -> Result<Vec<OpenedSecret>> {
-        let known = self.look_up(ids, wanted)?;
+    pub fn open(
+        &self,
+        (ids, vouched): (&Correlation, Vouched),
+        wanted: &[SecretUse],
+    ) -> Result<Vec<OpenedSecret>> {
+        let known = self.look_up((ids, vouched), wanted)?;
         known
             .into_iter()
             .map(|known| {

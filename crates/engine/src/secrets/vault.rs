@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use glovebox_model::{
     Code, Correlation, Delivery, Error, ExecId, GrantId, HostPort, Result, Secret, SecretGiven,
-    SecretGrant, SecretName, SpaceId, Stage,
+    SecretGrant, SecretName, SpaceId, Stage, Vouched,
 };
 use glovebox_store::{
     Actor, Page, SealedValue, SecretGrantFilter, SecretWrite, StateDir, Store, ValuePlace,
@@ -398,8 +398,8 @@ impl<'a> Secrets<'a> {
     }
 
     /// Those that are in force for what has these ids.
-    pub fn granted(&self, ids: &Correlation) -> Result<Vec<SecretGrant>> {
-        self.store.secret_grants_for(ids)
+    pub fn granted(&self, ids: &Correlation, vouched: Vouched) -> Result<Vec<SecretGrant>> {
+        self.store.secret_grants_for(ids, vouched)
     }
 
     pub fn revoke(&self, space: &SpaceId, id: &GrantId, by: &Actor) -> Result<Revocation> {

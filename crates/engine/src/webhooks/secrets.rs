@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use glovebox_capture::Secrets;
-use glovebox_model::{Correlation, Result, SecretName, SecretUse, SpaceId};
+use glovebox_model::{Correlation, Result, SecretName, SecretUse, SpaceId, Vouched};
 use zeroize::Zeroizing;
 
 use crate::engine::Engine;
@@ -31,7 +31,7 @@ pub(super) fn value(
         variable: None,
     };
     let ids = Correlation::of_space(space.clone());
-    let opened = secrets.open(&ids, &[wanted])?;
+    let opened = secrets.open((&ids, Vouched::People), &[wanted])?;
     Ok(opened
         .into_iter()
         .next()

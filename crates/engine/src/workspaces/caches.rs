@@ -1,6 +1,6 @@
 //! Directories that outlive an exec and are shown beside its workspace.
 
-use glovebox_model::{BackendName, Mode};
+use glovebox_model::{BackendName, Correlation, Mode, Vouched};
 use glovebox_policy::CacheSharing;
 use glovebox_workspace::{CacheKey, CacheMode, CacheName};
 
@@ -8,7 +8,26 @@ use super::stay::Stay;
 use crate::engine::Engine;
 use crate::path::Plan;
 
+/// Stands between a user and the agent that named it. It is the one character that no id holds, so
+/// that no user is called so.
+const NAMED_BY: char = '\0';
+
 impl Engine {
+    /// Whose cache an exec has, where each user has one. A user that an agent only names is nobody
+    /// whose cache it could read, or fill: what it has is its own, for that user.
+    fn cache_owner(&self, ids: &Correlation, vouched: Vouched) -> Option<String> {
+        let user = match (&ids.user_id, self.is_server()) {
+            (Some(user), _) => user.clone(),
+            (None, true) => return None,
+            // Without a server there is one user: whose state directory it is.
+            (None, false) => "local".to_owned(),
+        };
+        Some(match (&ids.agent_id, vouched.proves_user()) {
+            (Some(agent), false) => format!("{user}{NAMED_BY}{agent}"),
+            (None, _) | (_, true) => user,
+        })
+    }
+
     /// A cache that cannot be shown costs time and nothing else, so it is only told.
     pub(super) fn open_caches(&self, plan: &Plan, stay: &mut Stay) {
         let caches = &self.workspace_settings().caches;
@@ -20,12 +39,7 @@ impl Engine {
             return stay.notes.push(note.to_owned());
         }
         let ids = &plan.assessed().call().ids;
-        // Without a server there is one user: whose state directory it is.
-        let user = match (&ids.user_id, self.is_server()) {
-            (Some(user), _) => Some(user.as_str()),
-            (None, true) => None,
-            (None, false) => Some("local"),
-        };
+        let owner = self.cache_owner(ids, plan.assessed().call().vouched);
         for (name, settings) in caches {
             let at = settings.at.to_string_lossy();
             if let Some(path) = stay.denied.below(&at).iter().next() {
@@ -62,7 +76,7 @@ impl Engine {
             let opened = name
                 .as_str()
                 .parse::<CacheName>()
-                .and_then(|name| CacheKey::new(&ids.space_id, user, name, mode))
+                .and_then(|name| CacheKey::new(&ids.space_id, owner.as_deref(), name, mode))
                 .and_then(|key| self.layout(&ids.space_id)?.cache(&key));
             match opened {
                 Ok(cache) => stay.caches.push((cache, settings.at.clone())),

@@ -5,6 +5,7 @@ mod basis;
 mod caches;
 mod denied;
 mod marks;
+mod of_call;
 mod rollback;
 mod room;
 mod snapshots;
@@ -109,6 +110,7 @@ impl Engine {
 
 impl Workspace<'_> {
     pub(crate) fn looked_at_by(mut self, eyes: &Eyes) -> Self {
+        self.project = self.project.of_agent(eyes.agent());
         self.eyes = Some(eyes.clone());
         self
     }
@@ -118,6 +120,45 @@ impl Workspace<'_> {
         let agent = snapshot.agent_id.as_deref();
         let eyes = self.eyes.as_ref();
         eyes.is_none_or(|eyes| self.engine.sees_snapshot(eyes, agent))
+    }
+
+    /// Whether what an exec left is there for who looks. One without a record is nobody's but people's.
+    fn sees_exec(&self, exec: &ExecId) -> Result<bool> {
+        let Some(eyes) = self.eyes.as_ref().filter(|it| it.agent().is_some()) else {
+            return Ok(true);
+        };
+        match self.engine.store()?.get(&self.space, exec) {
+            Ok(record) => Ok(self.engine.seen(eyes, &record.ids, ()).is_some()),
+            Err(error) if error.code == Code::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether a snapshot may go when who looks wants it. What people took is theirs, though all see
+    /// it.
+    fn may_remove(&self, snapshot: &Snapshot) -> bool {
+        let agent = snapshot.agent_id.as_deref();
+        let eyes = self.eyes.as_ref();
+        eyes.is_none_or(|eyes| self.engine.owns_snapshot(eyes, agent))
+    }
+
+    /// An agent removes no workspace with what others, or people, would miss.
+    fn holds_nothing_of_others(&self) -> Result<()> {
+        let mut is_own = self.all_snapshots()?.iter().all(|it| self.may_remove(it));
+        let left = self.project.execs()?.into_iter();
+        for exec in left.chain(self.project.holding()?) {
+            is_own = is_own && self.sees_exec(&exec)?;
+        }
+        if is_own {
+            return Ok(());
+        }
+        let message = format!(
+            "workspace `{}` holds outputs, changes that wait or snapshots of others",
+            self.project.id()
+        );
+        Err(Error::new(Code::Conflict, Stage::Open, message)
+            .hint("a person can remove it; remove what is yours, file by file")
+            .hint("or use a workspace of your own: those in `agent-` are one agent's each"))
     }
 
     pub fn project(&self) -> &Project {

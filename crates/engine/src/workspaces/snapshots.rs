@@ -77,7 +77,37 @@ impl Workspace<'_> {
             json!({ "snapshot_id": taken.snapshot.id, "label": taken.snapshot.label,
                 "files": taken.snapshot.counts.files, "stored_bytes": taken.stored_bytes }),
         )?;
-        Ok(taken)
+        Ok(self.as_told(taken))
+    }
+
+    /// What was stored already tells an agent what others hold: it gets what its snapshot takes where
+    /// nothing is.
+    fn as_told(&self, taken: Taken) -> Taken {
+        let snapshot = self.without_others(taken.snapshot);
+        if self.agent().is_none() {
+            return Taken { snapshot, ..taken };
+        }
+        let (counts, manifest) = (&snapshot.counts, snapshot.manifest.bytes);
+        Taken {
+            stored_bytes: counts.bytes + manifest,
+            new_chunks: Taken::most_chunks(counts.files + 2, counts.bytes + manifest),
+            snapshot,
+            ..taken
+        }
+    }
+
+    /// The snapshot that it was compared with is not named where it is not there for who looks.
+    fn without_others(&self, mut snapshot: Snapshot) -> Snapshot {
+        if self.agent().is_some()
+            && let Some(parent) = &snapshot.parent
+        {
+            let store = self.engine.snapshots(&self.space);
+            let parent = store.and_then(|store| store.get(parent));
+            if !parent.is_ok_and(|it| self.sees(&it)) {
+                snapshot.parent = None;
+            }
+        }
+        snapshot
     }
 
     fn take_now(&self, ask: SnapshotAsk, watch: &mut dyn Watch) -> Result<Taken> {
@@ -95,10 +125,10 @@ impl Workspace<'_> {
     pub fn snapshots(&self) -> Result<Vec<Snapshot>> {
         let mut all = self.all_snapshots()?;
         all.retain(|it| self.sees(it));
-        Ok(all)
+        Ok(all.into_iter().map(|it| self.without_others(it)).collect())
     }
 
-    fn all_snapshots(&self) -> Result<Vec<Snapshot>> {
+    pub(super) fn all_snapshots(&self) -> Result<Vec<Snapshot>> {
         let listed = self.engine.snapshots(&self.space)?;
         Ok(listed.list(Some(self.project.id()))?.snapshots)
     }
@@ -124,7 +154,7 @@ impl Workspace<'_> {
                     "a fork makes a new workspace from any snapshot: `glovebox workspace fork`",
                 ));
         }
-        Ok(snapshot)
+        Ok(self.without_others(snapshot))
     }
 
     /// Puts everything back as it was. What stands there now is kept as a snapshot first.
@@ -325,9 +355,10 @@ impl Workspace<'_> {
         watch: &mut dyn Watch,
     ) -> Result<Forked> {
         let layout = self.engine.layout(&self.space)?;
-        let eyes = self.eyes.as_ref();
-        let is_theirs = eyes.is_none_or(|eyes| self.engine.may_work_on(eyes, into));
-        if !is_theirs || layout.existing(into).is_ok() {
+        if let Some(eyes) = &self.eyes {
+            self.engine.ensure_may_work_on(eyes, into)?;
+        }
+        if layout.existing(into).is_ok() {
             let message = format!("workspace `{into}` is there already");
             return Err(Error::new(Code::Conflict, Stage::Resolve, message)
                 .hint("choose another name, or remove that one first"));
@@ -372,7 +403,15 @@ impl Workspace<'_> {
     pub fn remove_snapshot(&self, id: &SnapshotId) -> Result<()> {
         match self.snapshot(id) {
             Err(error) if error.code == Code::StoreUnavailable && self.by.is_none() => {}
-            found => drop(found?),
+            found => {
+                if !self.may_remove(&found?) {
+                    let message =
+                        format!("people took the snapshot `{id}`, or it is of an earlier version");
+                    return Err(Error::new(Code::Forbidden, Stage::Resolve, message).hint(
+                        "an agent removes those that it took: let a person remove this one",
+                    ));
+                }
+            }
         }
         self.engine.snapshots(&self.space)?.remove(id)?;
         self.note("snapshot.removed", json!({ "snapshot_id": id }))

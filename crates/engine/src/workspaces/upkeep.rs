@@ -1,5 +1,7 @@
 //! Seeding, reset, and what is removed by age.
 
+use std::collections::HashSet;
+
 use glovebox_model::{
     Code, Count, Error, ExecId, Millis, ProjectId, Result, Sandbox, SandboxState, SpaceId, Stage,
 };
@@ -41,6 +43,7 @@ impl Workspace<'_> {
             return Err(Error::new(Code::WorkspaceRefused, Stage::Open, message));
         }
         let _alone = self.take_over()?;
+        self.holds_nothing_of_others()?;
         self.remove_alone()
     }
 
@@ -76,7 +79,7 @@ impl Workspace<'_> {
         self.forget_unfinished()
     }
 
-    /// Empties it and seeds it again.
+    /// Empties it and seeds it again. What execs left goes as far as it is there for who asks.
     pub fn reset(&self, reset: Reset) -> Result<ResetDone> {
         let _alone = self.take_over()?;
         let template = self.engine.template()?;
@@ -85,8 +88,22 @@ impl Workspace<'_> {
         let template = template
             .as_ref()
             .map(|it| (it, SeedLimits::default(), &takes as SeedRoom<'_>));
+        let mut others = HashSet::new();
+        for exec in self
+            .project
+            .execs()?
+            .into_iter()
+            .filter(|_| reset.artifacts)
+        {
+            if !self.sees_exec(&exec)? {
+                others.insert(exec);
+            }
+        }
         // It is occupied, so nobody runs in it.
-        let done = self.project.reset(reset, template, &|_| false)?;
+        let spared = |exec: &ExecId| others.contains(exec);
+        let done = self
+            .project
+            .reset_sparing(reset, template, &|_| false, &spared)?;
         self.forget_unfinished()?;
         self.note(
             "workspace.reset",

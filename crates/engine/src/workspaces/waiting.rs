@@ -42,9 +42,15 @@ pub struct Decided {
 }
 
 impl Workspace<'_> {
-    /// The execs whose changes wait.
+    /// The execs whose changes wait, of those that are there for who looks.
     pub fn waiting(&self) -> Result<Vec<ExecId>> {
-        self.project.holding()
+        let mut seen = Vec::new();
+        for exec in self.project.holding()? {
+            if self.sees_exec(&exec)? {
+                seen.push(exec);
+            }
+        }
+        Ok(seen)
     }
 
     /// What would change if they were kept now.

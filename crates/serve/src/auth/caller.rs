@@ -3,7 +3,9 @@
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use glovebox_engine::Eyes;
-use glovebox_model::{Code, Party, ProjectId, Role, Scope, SpaceId, Token, TokenId, TokenName};
+use glovebox_model::{
+    Code, Party, ProjectId, Role, Scope, SpaceId, Token, TokenId, TokenName, Vouched,
+};
 use glovebox_store::Actor;
 
 use super::lookup::unauthenticated;
@@ -87,6 +89,20 @@ impl Caller {
 
     pub(crate) fn asker(&self) -> Option<&TokenName> {
         self.asker.as_ref()
+    }
+
+    /// Which of the ids that its requests name it is bound to. Whoever started this process, and not a
+    /// server, could make itself any token.
+    pub(crate) fn vouched(&self) -> Vouched {
+        let token = &self.token;
+        if token.role != Role::Agent || token.agent().is_none() {
+            return Vouched::People;
+        }
+        let is_own = self.credential.is_none();
+        Vouched::Agent {
+            user: is_own || token.user_id.is_some(),
+            conversation: is_own || token.conversation_id.is_some(),
+        }
     }
 
     /// What is there for it. A person at a host sees what the agent sees that they sit before.

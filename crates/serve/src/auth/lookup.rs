@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, header};
-use glovebox_model::{Code, SpaceId, Token};
+use glovebox_model::{Code, Error, SpaceId, Token};
 use jiff::Timestamp;
 
 use super::caller::Caller;
@@ -17,7 +17,7 @@ use crate::failure::{Answer, Failure};
 use crate::listen::Peer;
 
 /// How long a token that was good is taken to be so still; a revoked one is noticed after it.
-const REMEMBERED_FOR: Duration = Duration::from_millis(500);
+pub(crate) const REMEMBERED_FOR: Duration = Duration::from_millis(500);
 const REMEMBERED: usize = 1024;
 
 /// The token of a request: none, one that is no token at all, or one that may be good.
@@ -52,6 +52,18 @@ impl Given {
     }
 }
 
+/// Of a version in which the binding was kept and did not hold.
+fn outdated(token: &Token, why: &Error) -> Failure {
+    let message = format!(
+        "the token `{}` is not used any longer: {}",
+        token.name, why.message
+    );
+    Failure::new(Code::Forbidden, message).hint(format!(
+        "an admin revokes it and makes another: `glovebox token create {} --role {}`",
+        token.name, token.role
+    ))
+}
+
 #[derive(Debug)]
 pub(crate) struct Authenticator {
     key: TokenKey,
@@ -84,6 +96,9 @@ impl Authenticator {
         };
         match self.check(app, &secret).await? {
             Some(token) => {
+                token
+                    .ensure_bindable()
+                    .map_err(|why| outdated(&token, &why))?;
                 let seed = self
                     .key
                     .derive("seed of a caller", &[secret.reveal().as_bytes()]);

@@ -17,5 +17,5 @@ pub(crate) use host::{at_host, person_at};
 pub use issue::Issued;
 pub use key::TokenKey;
 pub(crate) use key::random;
-pub(crate) use lookup::{Authenticator, Given, unauthenticated};
+pub(crate) use lookup::{Authenticator, Given, REMEMBERED_FOR, unauthenticated};
 pub(crate) use secret::Secret;

@@ -94,8 +94,8 @@ fn speaks_for(token: &Token, ids: &Correlation) -> glovebox_model::Result<()> {
 /// Make a simulation true
 ///
 /// Keeps exactly the files that it wrote, all or none; what has changed there since is a 409 that
-/// names it. An agent can keep by itself only what policy would let it do without asking; an
-/// approver sees the effects and applies the rest.
+/// names it. An agent can keep by itself only what policy would let it do without asking; the
+/// rest is for people who may write files (`files:write`), such as an admin.
 #[utoipa::path(
     post, path = "/v1/execs/{id}/apply", operation_id = "apply_exec", tag = "execs",
     params(("id" = String, Path, description = "The exec's id, or its client id.")),

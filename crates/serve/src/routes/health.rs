@@ -228,6 +228,7 @@ async fn probe(app: &App, caller: &Caller, backend: Option<BackendName>) -> Answ
         over: None,
         preview: None,
         skill: None,
+        vouched: glovebox_model::Vouched::People,
         overrides: PartialProfile {
             limits: PartialLimits {
                 wall_ms: Some(glovebox_model::Millis(5000)),

@@ -55,6 +55,7 @@ pub(super) async fn retrieve(
     Json { value, .. }: Json<RetrieveRequest>,
 ) -> Answer<Answered<Retrieved>> {
     let ids = value.task_ref.unwrap_or_default().ids(&caller)?;
+    let vouched = caller.vouched();
     let request = Wanted {
         method: value.method,
         max_bytes: value.max_bytes,
@@ -64,7 +65,7 @@ pub(super) async fn retrieve(
     };
     let by = caller.actor();
     let retrieved = app.ask("retrieve", move |dispatcher| {
-        dispatcher.retrieve(&ids, &by, request)
+        dispatcher.retrieve((&ids, vouched), &by, request)
     });
     Ok(Answered(retrieved.await?))
 }

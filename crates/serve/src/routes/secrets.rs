@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use glovebox_engine::{Removal, Revocation};
-use glovebox_model::{Code, Correlation, GrantId, Secret, SecretGrant, SecretName};
+use glovebox_model::{Code, Correlation, GrantId, Secret, SecretGrant, SecretName, Vouched};
 use glovebox_store::SecretGrantFilter;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -105,7 +105,7 @@ pub(super) async fn set(
             let set = dispatcher.secrets()?.set(&space, secret, &by);
             let set = set.map_err(clash)?;
             // From now on it is looked for, too.
-            dispatcher.masks_for(&Correlation::of_space(space), &[])?;
+            dispatcher.masks_for(&Correlation::of_space(space), Vouched::People)?;
             Ok(set)
         });
         Outcome::json(StatusCode::OK, &set.await?)

@@ -217,7 +217,7 @@ fn output_of(
         return Ok(None);
     };
     if let Some(value) = &mut output.value {
-        let masks = dispatcher.masks_for(&exec.ids, &exec.secrets)?;
+        let masks = dispatcher.masks_of(exec)?;
         masks.redact_json(value);
     }
     Ok(Some(output))

@@ -36,9 +36,9 @@ pub(super) struct TokenRequest {
     /// Whoever holds it acts for this user alone. A caller that is bound gives its own.
     user_id: Option<Id>,
     /// The one agent that its holder is; without it the one that is called like the token, and with
-    /// `*` each that a request names. A caller that is bound gives its own.
+    /// `*` each that a request names. Only for the role `agent`.
     agent_id: Option<Id>,
-    /// Its holder takes part in this conversation alone. A caller that is bound gives its own.
+    /// Its holder takes part in this conversation alone. Only for the role `agent`.
     conversation_id: Option<Id>,
     /// Not later than the caller's own, which is also what is taken if nothing is said.
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -158,29 +158,22 @@ impl TokenRequest {
             return Err(Failure::new(Code::Forbidden, message)
                 .hint("leave `expires_at` out: the new one then ends with this one"));
         }
-        Ok(Token {
+        let token = Token {
             token_id: id.clone(),
             name: self.name,
             role: self.role,
             space_id,
             scopes,
             user_id: bound("user", self.user_id, own.user_id.as_deref())?,
-            agent_id: bound(
-                "agent",
-                self.agent_id,
-                own.agent_id
-                    .as_deref()
-                    .filter(|it| *it != Token::EVERY_AGENT),
-            )?,
-            conversation_id: bound(
-                "conversation",
-                self.conversation_id,
-                own.conversation_id.as_deref(),
-            )?,
+            // Who makes tokens is nobody who is bound to these.
+            agent_id: self.agent_id.map(|id| id.0),
+            conversation_id: self.conversation_id.map(|id| id.0),
             created_at,
             expires_at: self.expires_at.or(own.expires_at),
             revoked_at: None,
-        })
+        };
+        token.ensure_bindable()?;
+        Ok(token)
     }
 }
 

@@ -120,8 +120,8 @@ pub(super) async fn seed(
 
 /// Reset a workspace
 ///
-/// Empties it and seeds it from the operator's template, if there is one. Snapshots stay. While
-/// execs of it run it is a 409.
+/// Empties it and seeds it from the operator's template, if there is one. Snapshots stay. Of inputs
+/// and artifacts an agent removes those that are there for it. While execs of it run it is a 409.
 #[utoipa::path(
     post, path = "/v1/workspaces/{project}/reset", operation_id = "reset_workspace", tag = "workspaces",
     params(("project" = String, Path, description = "The project's id.")),
@@ -144,7 +144,8 @@ pub(super) async fn reset(
 
 /// Remove a workspace
 ///
-/// With its inputs, artifacts and snapshots, and with changes that wait; records and ledger stay.
+/// With its inputs, artifacts and snapshots, and with changes that wait; records and ledger stay. For
+/// an agent it is a 409 where some of them are another's, or people's: people can remove it.
 #[utoipa::path(
     delete, path = "/v1/workspaces/{project}", operation_id = "remove_workspace", tag = "workspaces",
     params(("project" = String, Path, description = "The project's id.")),

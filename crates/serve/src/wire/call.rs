@@ -53,6 +53,7 @@ impl ExecRequest {
             workspace: workspace(caller, self.project_id.clone(), &placement, &ids)?,
             placement,
             ids,
+            vouched: caller.vouched(),
             client_id: self.client_id,
             program: asked.program,
             cwd: asked.cwd,

@@ -28,7 +28,7 @@ pub(crate) struct ExecRequest {
     /// The workspace that it works on. Without it, the conversation's; without one, that of its
     /// kept sandbox; without one, an empty one that is gone afterwards.
     pub(super) project_id: Option<ProjectId>,
-    /// The caller's own name for the exec, unique in its space.
+    /// The caller's own name for the exec, unique for each agent of its space, and for people.
     pub(super) client_id: Option<ClientId>,
     /// A skill is called with `POST /v1/skills/{id}/invoke`: its program is not the caller's to say.
     #[serde(default, rename = "skill_id")]

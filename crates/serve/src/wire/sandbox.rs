@@ -1,6 +1,6 @@
 //! Kept sandboxes: which one an exec runs in, and what one is asked to be.
 
-use glovebox_engine::{Selection, named_after};
+use glovebox_engine::{OF_AGENT, Selection, named_after, of_session};
 use glovebox_model::{
     Code, Correlation, Lifetime, OnExceed, Placement, ProjectId, SandboxId, WorkspaceRef,
 };
@@ -135,7 +135,10 @@ fn project_of(lifetime: Lifetime, ids: &Correlation) -> Answer<Option<ProjectId>
         Failure::new(Code::Conflict, message)
             .hint(format!("set `{what}_id`, or choose another `lifetime`"))
     })?;
-    Ok(Some(named_after(&format!("{what}-"), key)?))
+    Ok(Some(match lifetime {
+        Lifetime::Session => of_session(ids.agent_id.as_deref(), key)?,
+        Lifetime::Agent | Lifetime::Exec | Lifetime::Shared => named_after(OF_AGENT, key)?,
+    }))
 }
 
 /// The workspace of an exec that is placed like this and names none.

@@ -174,8 +174,10 @@ pub struct TakenSnapshot {
     /// The others were known to be unchanged.
     pub files_read: u64,
     pub bytes_read: u64,
-    /// What the store grew by.
+    /// What the store grew by. An agent is told what it would have grown by at most if nothing had been
+    /// there: what others store is not told.
     pub stored_bytes: u64,
+    /// As `stored_bytes`.
     pub new_chunks: u64,
     /// Files that changed while they were read, the first hundred.
     pub unstable: Vec<ByteString>,

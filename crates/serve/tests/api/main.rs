@@ -29,6 +29,7 @@ mod smuggling;
 mod spaces;
 mod tokens;
 mod transport;
+mod walls;
 
 fn main() -> std::process::ExitCode {
     // Only root can keep sandboxes on the native backend.
@@ -37,6 +38,8 @@ fn main() -> std::process::ExitCode {
         sandboxes::a_kept_sandbox_is_made_used_made_anew_and_removed,
         sandboxes::an_agent_has_its_own_sandboxes_and_no_other_agents,
         sandboxes::a_sandbox_in_use_is_not_taken_down,
+        walls::a_kept_sandbox_has_the_inputs_of_its_agent,
+        walls::a_session_has_a_workspace_for_each_agent,
     );
     let of_all: &[harness::Case] = cases![
         tokens::whoever_has_no_good_token_gets_one_and_the_same_answer,
@@ -56,6 +59,17 @@ fn main() -> std::process::ExitCode {
         bodies::a_large_head_is_refused,
         slow::slow_heads_and_bodies_are_cut_off_and_others_are_served,
         slow::a_client_that_does_not_read_is_dropped,
+        walls::what_an_agent_sends_along_is_that_agents,
+        walls::a_conversation_that_an_agent_only_names_gives_it_no_secret,
+        walls::a_users_cache_is_for_who_is_bound_to_that_user,
+        walls::what_people_run_for_an_agent_holds_no_secret_of_the_space,
+        walls::an_agent_destroys_nothing_of_others,
+        walls::what_is_stored_already_is_not_told_to_an_agent,
+        walls::gates_compare_with_what_the_same_agent_did,
+        walls::gates_compare_with_others_where_the_operator_opens_it,
+        walls::a_name_that_several_agents_gave_leads_people_to_none,
+        walls::whoever_waits_for_an_answer_needs_a_token_for_it,
+        walls::only_an_agent_is_bound_to_an_agent_or_a_conversation,
         spaces::another_spaces_things_are_like_things_that_never_were,
         matrix::every_operation_needs_a_token,
         matrix::other_methods_are_refused_with_those_that_there_are,

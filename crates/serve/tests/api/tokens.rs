@@ -297,7 +297,7 @@ pub(crate) fn no_token_makes_a_stronger_one() {
     let end = "2090-01-01T00:00:00Z";
     let narrow = house.token(&json!({
         "name": "narrow", "role": "admin", "scopes": ["tokens:write", "execs:read"],
-        "user_id": "ann", "agent_id": "coder", "expires_at": end,
+        "user_id": "ann", "expires_at": end,
     }));
     let make = |more: serde_json::Value| {
         let mut request = json!({"name": "x", "role": "agent", "scopes": ["execs:read"]});
@@ -321,7 +321,6 @@ pub(crate) fn no_token_makes_a_stronger_one() {
             "settings:write",
         ),
         (json!({"user_id": "bob"}), "ann"),
-        (json!({"agent_id": "other"}), "coder"),
         (json!({"expires_at": "2090-01-01T00:00:01Z"}), end),
         (json!({"space_id": "other", "user_id": "bob"}), "ann"),
     ] {
@@ -336,8 +335,8 @@ pub(crate) fn no_token_makes_a_stronger_one() {
     assert_eq!(made.status, 201, "{}", made.text());
     let token = made.json()["token"].clone();
     assert_eq!(
-        [&token["user_id"], &token["agent_id"], &token["expires_at"]],
-        [&json!("ann"), &json!("coder"), &json!(end)],
+        [&token["user_id"], &token["expires_at"]],
+        [&json!("ann"), &json!(end)],
         "what binds the one binds the other"
     );
     let sooner = make(json!({"name": "y", "user_id": "ann", "expires_at": "2080-01-01T00:00:00Z"}));

@@ -14,7 +14,7 @@ use crate::pack::{Batch, Form};
 
 /// A file below the minimum is one chunk. On average 64 KiB: an edit in a large file stores about
 /// that much anew.
-const MIN: usize = 16 << 10;
+pub(super) const MIN: usize = 16 << 10;
 const AVERAGE: usize = 64 << 10;
 const MAX: usize = 256 << 10;
 

@@ -101,6 +101,13 @@ pub struct Taken {
     pub unstable: Vec<ByteString>,
 }
 
+impl Taken {
+    /// No more chunks than these hold so many files and bytes.
+    pub fn most_chunks(files: u64, bytes: u64) -> u64 {
+        files + bytes / cut::MIN as u64
+    }
+}
+
 impl std::fmt::Debug for Take<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Take")

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::common::{Fixture, on_both_databases};
 use glovebox_model::{
     Code, Correlation, Delivery, GrantId, Secret, SecretGiven, SecretGrant, SecretName, SpaceId,
+    Vouched,
 };
 use glovebox_store::{
     Actor, EntryFilter, SealedValue, SecretGrantFilter, SecretWrite, Store, ValuePlace,
@@ -205,7 +206,12 @@ fn spaces_know_nothing_of_each_other(it: Fixture) {
         space_id: blue.clone(),
         ..ids(Some("talk"), None)
     };
-    assert!(it.store.secret_grants_for(&of_blue).unwrap().is_empty());
+    assert!(
+        it.store
+            .secret_grants_for(&of_blue, Vouched::People)
+            .unwrap()
+            .is_empty()
+    );
     let all = SecretGrantFilter::default();
     assert!(
         it.store
@@ -336,12 +342,22 @@ fn a_grant_is_for_whom_it_says_until_it_ends(it: Fixture) {
     }
     let other = it.open_again();
     let found = |conversation, agent| -> BTreeSet<GrantId> {
-        let found = other.secret_grants_for(&ids(conversation, agent)).unwrap();
+        let found = other
+            .secret_grants_for(&ids(conversation, agent), Vouched::People)
+            .unwrap();
         found.into_iter().map(|grant| grant.grant_id).collect()
     };
     let of = |grants: &[&SecretGrant]| -> BTreeSet<GrantId> {
         grants.iter().map(|grant| grant.grant_id.clone()).collect()
     };
+    // What every agent can say proves nothing.
+    let unproven = other.secret_grants_for(&ids(Some("talk"), Some("builder")), Vouched::default());
+    let unproven: BTreeSet<GrantId> = unproven
+        .unwrap()
+        .into_iter()
+        .map(|it| it.grant_id)
+        .collect();
+    assert_eq!(unproven, of(&[&both, &agent]));
     assert_eq!(found(Some("talk"), None), of(&[&talk]));
     assert_eq!(
         found(Some("talk"), Some("builder")),

@@ -5,7 +5,7 @@ use glovebox_model::{Access, Exec};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::layout::{WorkKind, artifacts_path, inputs_path, work_path};
+use crate::layout::{WorkKind, artifacts_path, work_path};
 
 /// The output lies beside the file, the artifacts are in the manifest, and the receipt is made
 /// after the file.
@@ -27,15 +27,16 @@ struct Meta {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Inputs {
-    Mounted,
+pub(super) enum Inputs<'a> {
+    /// From here, relative to the state directory.
+    Mounted(&'a str),
     Absent,
 }
 
 pub(super) fn render(
     exec: &Exec,
     work: WorkKind,
-    inputs: Inputs,
+    inputs: Inputs<'_>,
 ) -> Result<Vec<u8>, serde_json::Error> {
     let mut record = match serde_json::to_value(exec)? {
         Value::Object(record) => record,
@@ -51,15 +52,15 @@ pub(super) fn render(
     serde_json::to_vec_pretty(&meta)
 }
 
-fn mounts(exec: &Exec, work: WorkKind, inputs: Inputs) -> Vec<Mount> {
+fn mounts(exec: &Exec, work: WorkKind, inputs: Inputs<'_>) -> Vec<Mount> {
     let id = &exec.project_id;
     let mut mounts = Vec::with_capacity(3);
-    if inputs == Inputs::Mounted {
+    if let Inputs::Mounted(path) = inputs {
         mounts.push(Mount {
             guest: "/workspace/inputs",
             source: match work {
-                WorkKind::Managed | WorkKind::Adopted => inputs_path(id),
-                WorkKind::Scratch => format!("{}/{}", inputs_path(id), exec.exec_id),
+                WorkKind::Managed | WorkKind::Adopted => path.to_owned(),
+                WorkKind::Scratch => format!("{path}/{}", exec.exec_id),
             },
             access: Access::Ro,
         });

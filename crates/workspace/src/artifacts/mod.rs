@@ -72,6 +72,8 @@ pub struct ExecFiles {
     shelf: Dir,
     artifacts: Dir,
     inputs: Option<Dir>,
+    /// Relative to the state directory.
+    inputs_path: String,
     /// Of this exec alone, shown instead.
     own_inputs: Option<Dir>,
 }
@@ -91,6 +93,7 @@ impl ExecFiles {
             shelf,
             artifacts,
             inputs,
+            inputs_path: project.inputs_path(),
             own_inputs: None,
         }
     }
@@ -195,7 +198,7 @@ impl ExecFiles {
     /// has the names of environment variables and never their values, and so has the file.
     pub fn seal(&self, exec: &Exec, collected: Collected) -> Result<Manifest> {
         let inputs = match self.inputs {
-            Some(_) => meta::Inputs::Mounted,
+            Some(_) => meta::Inputs::Mounted(&self.inputs_path),
             None => meta::Inputs::Absent,
         };
         let meta = meta::render(exec, self.work, inputs).map_err(unwritable)?;

@@ -93,6 +93,7 @@ impl Layout {
                 home,
                 work: None,
                 kind: WorkKind::Managed,
+                agent: None,
             };
             let Ok(alone) = project.occupy() else {
                 continue;

@@ -38,6 +38,17 @@ impl Project {
         template: Option<(&Dir, SeedLimits, SeedRoom<'_>)>,
         running: &dyn Fn(&ExecId) -> bool,
     ) -> Result<ResetDone> {
+        self.reset_sparing(what, template, running, &|_| false)
+    }
+
+    /// The same without the artifacts of execs that are `spared`.
+    pub fn reset_sparing(
+        &self,
+        what: Reset,
+        template: Option<(&Dir, SeedLimits, SeedRoom<'_>)>,
+        running: &dyn Fn(&ExecId) -> bool,
+        spared: &dyn Fn(&ExecId) -> bool,
+    ) -> Result<ResetDone> {
         let work = match (self.kind(), self.work()) {
             (WorkKind::Managed, Some(work)) => work,
             (WorkKind::Adopted, _) => return Err(not_ours()),
@@ -52,17 +63,17 @@ impl Project {
             .hint("wait until it ends, or cancel it"));
         }
         let inputs = match what.inputs {
-            true => Some(self.inputs()?),
-            false => None,
+            true => self.inputs_to_empty()?,
+            false => Vec::new(),
         };
-        for dir in [Some(work), inputs.as_ref()].into_iter().flatten() {
+        for dir in inputs.iter().chain([work]) {
             refuse_mounts(dir)?;
         }
-        for dir in [Some(work), inputs.as_ref()].into_iter().flatten() {
+        for dir in inputs.iter().chain([work]) {
             dir.clear().map_err(emptying)?;
         }
         let artifacts = match what.artifacts {
-            true => self.forget_artifacts(running)?,
+            true => self.forget_artifacts(&|exec| running(exec) || spared(exec))?,
             false => Swept::default(),
         };
         let seeded = match template {

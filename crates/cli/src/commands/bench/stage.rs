@@ -88,6 +88,7 @@ fn profile(work: &Path) -> Result<Profile> {
         over: None,
         preview: None,
         skill: None,
+        vouched: glovebox_model::Vouched::People,
         overrides: PartialProfile::default(),
     };
     let system = Config::default().system(Surface::Local, host_facts())?;

@@ -119,6 +119,7 @@ fn call(overrides: PartialProfile) -> Result<Call> {
         over: None,
         preview: None,
         skill: None,
+        vouched: glovebox_model::Vouched::People,
         overrides,
     })
 }

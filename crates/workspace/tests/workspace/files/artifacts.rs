@@ -150,6 +150,7 @@ fn record() -> Exec {
         error: None,
         receipt: None,
         ids: Correlation::of_space(SpaceId::local()),
+        vouched: glovebox_model::Vouched::People,
     }
 }
 
