@@ -215,3 +215,19 @@ fn every_checkpoint_of_a_file_is_used() {
     let one = it.store.verify(&other, &known).unwrap();
     assert!(one.is_sound(), "{:?}", one.problems);
 }
+
+#[test]
+fn a_database_that_others_may_write_is_refused() {
+    let it = fixture();
+    run_one(&it.store);
+    for (mode, refused) in [(0o620, true), (0o602, true), (0o644, false)] {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(it.state.database(), mode).unwrap();
+        let opened = Store::open(&it.state);
+        assert_eq!(opened.is_err(), refused, "{opened:?}");
+        if let Err(error) = opened {
+            assert_eq!(error.code, Code::StoreUnavailable, "{error}");
+            assert!(error.hints[0].contains("chmod 600"), "{error:?}");
+        }
+    }
+}
