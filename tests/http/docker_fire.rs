@@ -452,7 +452,17 @@ fn what_is_on_the_label_wins_over_the_registry() {
     let Some(house) = House::new() else { return };
     let server = house.serve(DOCKER);
     runs(&server.client(), &of_agent("ann", "true"));
-    let before = row(&server.client(), "ann");
+    assert_eq!(server.stop(), 0);
+    let files = ["glovebox.db", "glovebox.db-wal", "glovebox.db-shm"];
+    let files = files.map(|name| house.trial.state().join(name));
+    let registry = files.each_ref().map(|file| std::fs::read(file).ok());
+    let changed = DOCKER.replace("[settings]", "[settings]\npids = 200");
+    let server = house.serve(&changed);
+    let client = server.client();
+    let anew = client.post("/v1/sandboxes/recreate", &json!({"agent": "ann"}));
+    assert_eq!(anew.status, 200, "{}", anew.text());
+    runs(&client, &of_agent("ann", "true"));
+    let hash = row(&client, "ann")["config_hash"].clone();
     assert_eq!(server.stop(), 0);
     let standing = house.standing();
     assert_eq!(
@@ -461,15 +471,19 @@ fn what_is_on_the_label_wins_over_the_registry() {
         "a container stays for whoever comes next"
     );
     // As if the registry had been written before the container was made otherwise.
-    let store = rusqlite::Connection::open(house.trial.state().join("glovebox.db")).unwrap();
-    let told = "UPDATE sandboxes SET record = json_set(record, '$.config_hash', ?1)";
-    assert_eq!(store.execute(told, ["0".repeat(64)]).unwrap(), 1);
-    drop(store);
-    let server = house.serve(DOCKER);
+    for (file, before) in files.iter().zip(registry) {
+        match before {
+            Some(before) => std::fs::write(file, before).unwrap(),
+            None => drop(std::fs::remove_file(file)),
+        }
+    }
+    let server = house.serve(&changed);
     let client = server.client();
-    let record = runs(&client, &of_agent("ann", "true"));
-    assert_eq!(record.get("notes"), None, "{record}");
-    assert_eq!(row(&client, "ann")["config_hash"], before["config_hash"]);
+    for _ in 0..2 {
+        let record = runs(&client, &of_agent("ann", "true"));
+        assert_eq!(record.get("notes"), None, "{record}");
+    }
+    assert_eq!(row(&client, "ann")["config_hash"], hash);
     assert_eq!(house.standing(), standing, "it was made anew");
     house.assert_agreed(&client);
     house.end(server);
