@@ -176,6 +176,8 @@ fn a_keeper_that_is_stopped_lengthens_no_limit_for_ever() {
     let keepers = spawner.iter().flat_map(|pid| children(*pid, ""));
     // The others wait for work.
     let busy = keepers.filter(|pid| !children(*pid, "glovebox-init").is_empty());
+    let busy: Vec<u32> = busy.collect();
+    assert_eq!(busy.len(), 1, "{busy:?}");
     for keeper in busy {
         let keeper = keeper.to_string();
         let _ = Command::new("kill").args(["-STOP", &keeper]).status();

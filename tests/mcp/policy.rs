@@ -140,7 +140,7 @@ fn what_is_kept_for_a_session_goes_with_it() {
     let own = lines.call(2, "sandbox_create", json!({}));
     let own = &own["result"]["structuredContent"];
     let made_for_it = own["project_id"].as_str().unwrap().to_owned();
-    assert!(made_for_it.starts_with("session-"), "{own}");
+    assert!(made_for_it.starts_with("agent-session-"), "{own}");
     let named = json!({"lifetime": "session", "owner": "ann", "project": "apart"});
     let named = lines.call(3, "sandbox_create", named);
     let named = named["result"]["structuredContent"]["name"].clone();

@@ -104,11 +104,13 @@ impl Backends {
         let label = |name: &str| found.labels.get(name).map(String::as_str);
         // One of an earlier version has everybody's inputs in it.
         let is_walled = row.agent().is_none() || label(INPUTS) == Some(whose_inputs(row));
-        if is_walled
-            && label(CONFIG) == Some(&row.config_hash)
-            && let Ok(Some(kept)) = docker.adopt(name, profile)
-        {
-            return Ok(Some((kept, found.id)));
+        if is_walled && label(CONFIG) == Some(&row.config_hash) {
+            match docker.adopt(name, profile) {
+                Ok(Some(kept)) => return Ok(Some((kept, found.id))),
+                // That passes, and its files would not come back.
+                Err(error) if error.code == Code::BackendUnavailable => return Err(error),
+                Ok(None) | Err(_) => {}
+            }
         }
         docker.remove(name)?;
         Ok(None)

@@ -161,13 +161,15 @@ impl Engine {
     /// is that agent's.
     pub(crate) fn may_work_on(&self, eyes: &Eyes, project: &ProjectId) -> bool {
         let own = || {
-            eyes.agent()
-                .and_then(|agent| named_after(OF_AGENT, agent).ok())
+            let agent = eyes.agent()?;
+            let sessions = sessions_of(agent);
+            let is_session = project.as_str().starts_with(&sessions);
+            (is_session || named_after(OF_AGENT, agent).as_ref() == Ok(project)).then_some(())
         };
         !project.as_str().starts_with(OF_AGENT)
             || eyes.agent.is_none()
             || self.config().sight() == Sight::Space
-            || own().as_ref() == Some(project)
+            || own().is_some()
     }
 
     /// Whether a workspace of this name can be theirs, be it there or not.
@@ -191,13 +193,19 @@ pub fn named_after(prefix: &str, key: &str) -> Result<ProjectId> {
     own.flatten().map_or_else(|| hashed(prefix, key), Ok)
 }
 
-/// The workspace of a session. Sessions are each agent's own words; no id holds a zero byte, so that
-/// none runs into another.
+/// The workspace of a session. Sessions are each agent's own words, and so are their workspaces.
 pub fn of_session(agent: Option<&str>, session: &str) -> Result<ProjectId> {
     match agent {
-        Some(agent) => hashed(OF_SESSION, &format!("{agent}\0{session}")),
+        Some(agent) => hashed(&sessions_of(agent), session),
         None => named_after(OF_SESSION, session),
     }
+}
+
+/// What the workspaces of all sessions of an agent begin with. Longer than the name of any agent that
+/// is not hashed itself.
+fn sessions_of(agent: &str) -> String {
+    let hash = blake3::hash(agent.as_bytes()).to_hex();
+    format!("{OF_AGENT}{OF_SESSION}{}-", &hash[..HASH / 2])
 }
 
 pub fn hashed(prefix: &str, text: &str) -> Result<ProjectId> {

@@ -82,7 +82,10 @@ pub(crate) fn bring_up(
     transaction
         .commit()
         .doing("bring the database up to date")?;
-    LedgerKey::confirm(&key_path)
+    match from {
+        0 => LedgerKey::confirm(&key_path),
+        _ => Ok(()),
+    }
 }
 
 /// Whether it has the latest version; one that says so has its shape, too. One view for both.

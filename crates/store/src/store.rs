@@ -58,20 +58,32 @@ impl Store {
     /// must reach what was kept of it.
     pub fn open_to_serve(state: &StateDir, patience: Duration) -> Result<Self> {
         let store = Self::open_file(state, patience, Writing::Much)?;
-        store.read(|session| match store.kept_head(session)? {
-            Some(kept) => kept.ensure_reached(session),
-            None => Ok(()),
-        })?;
+        store.ensure_reached()?;
         Ok(store)
     }
 
-    /// Where the operator's chain was by the file beside its key.
-    pub(crate) fn kept_head(&self, session: &Session) -> Result<Option<KeptHead>> {
-        let Some(kept) = KeptHead::read(&self.key_path)? else {
-            return Ok(None);
-        };
-        let own = kept.is_of(session, self.keys_apart)?;
-        Ok(Some(kept).filter(|_| own))
+    /// That the operator's chain has what was kept of it.
+    fn ensure_reached(&self) -> Result<()> {
+        self.read_with_kept_head(|session, kept| match kept {
+            Some(kept) => kept.ensure_reached(session),
+            None => Ok(()),
+        })
+    }
+
+    /// As [`Store::read`], with where the operator's chain was by the file beside its key. That is read
+    /// first: the chain only grows.
+    pub(crate) fn read_with_kept_head<T>(
+        &self,
+        read: impl FnOnce(&Session, Option<&KeptHead>) -> Result<T>,
+    ) -> Result<T> {
+        let kept = KeptHead::read(&self.key_path, self.is_shared())?;
+        self.read(|session| {
+            let own = match &kept {
+                Some(kept) => kept.is_of(session, self.keys_apart)?,
+                None => false,
+            };
+            read(session, kept.as_ref().filter(|_| own))
+        })
     }
 
     /// As [`Store::open`], with another bound on every wait for other processes.
@@ -107,10 +119,7 @@ impl Store {
             shared_schema::agree_on_key(session, &store.key_path)
         })?;
         store.key.get_or_init(|| key);
-        store.read(|session| match store.kept_head(session)? {
-            Some(kept) => kept.ensure_reached(session),
-            None => Ok(()),
-        })?;
+        store.ensure_reached()?;
         Ok(store)
     }
 
@@ -276,7 +285,7 @@ impl Store {
                 let broken = taken.is_broken();
                 if let (Ok(()), Some(passed)) = (&committed, passed) {
                     // What was committed stands. Without it less is known, until the next.
-                    let _ = KeptHead::write(&taken, &self.key_path, passed);
+                    let _ = KeptHead::write(&taken, &self.key_path, self.keys_apart, passed);
                 }
                 taken.give_back();
                 match committed {

@@ -22,8 +22,9 @@ pub(super) const LATE: Duration = Duration::from_millis(650);
 /// A container that is only one exec's is looked for so long; another may use one that is kept.
 const LONG: Duration = Duration::from_secs(600);
 const SHORT: Duration = Duration::from_secs(5);
-/// By then the guard of a kept one has given up, its last command with it; and how often that is looked at.
-const DONE: Duration = Duration::from_secs(30);
+/// By then the guard of a kept one has given up, with two commands that hang; and how often that is
+/// looked at.
+const DONE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]

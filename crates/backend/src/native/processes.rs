@@ -19,6 +19,9 @@ const TICKS: u64 = 100;
 const PAGE: u64 = 4096;
 /// More than any pids limit allows: a tree that grows while it is read still ends.
 const MOST: usize = 100_000;
+/// Descriptors that are asked for one by one in one look: a program chooses how many numbers there are,
+/// and limits must not wait for it.
+const ASKS: u32 = 16_384;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Sum {
@@ -330,8 +333,9 @@ pub(crate) fn nameless_files(processes: Vec<i32>, counts: impl Fn(u64, &Path) ->
     use std::os::unix::fs::MetadataExt;
     let mut seen = HashSet::new();
     let mut sum = Nameless::default();
+    let mut asks = ASKS;
     for pid in processes {
-        let all_seen = each_descriptor(pid, |held| {
+        let all_seen = each_descriptor(pid, &mut asks, |held| {
             // Through the descriptor itself: the file has no other way to it.
             let Ok(facts) = fs::metadata(held) else {
                 return;
@@ -349,13 +353,15 @@ pub(crate) fn nameless_files(processes: Vec<i32>, counts: impl Fn(u64, &Path) ->
 
 /// Calls `visit` with a path to each descriptor of a process. False if the process refuses to be
 /// looked at.
-fn each_descriptor(pid: i32, mut visit: impl FnMut(&Path)) -> bool {
+fn each_descriptor(pid: i32, asks: &mut u32, mut visit: impl FnMut(&Path)) -> bool {
     match fs::read_dir(format!("/proc/{pid}/fd")) {
         Ok(held) => {
             held.flatten().for_each(|it| visit(&it.path()));
             true
         }
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => each_borrowed(pid, visit),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            each_borrowed(pid, asks, visit)
+        }
         // It is gone.
         Err(_) => true,
     }
@@ -363,12 +369,16 @@ fn each_descriptor(pid: i32, mut visit: impl FnMut(&Path)) -> bool {
 
 /// A process that is not dumpable closes its list of descriptors to an ordinary user. The descriptors
 /// themselves stay open to whoever made its user namespace, which is who watches it.
-fn each_borrowed(pid: i32, mut visit: impl FnMut(&Path)) -> bool {
+fn each_borrowed(pid: i32, asks: &mut u32, mut visit: impl FnMut(&Path)) -> bool {
     let process = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     let (Some(process), Some(slots)) = (process, descriptor_slots(pid)) else {
         return true;
     };
     for number in 0..slots {
+        if *asks == 0 {
+            return false;
+        }
+        *asks -= 1;
         match pidfd_getfd(&process, number, PidfdGetfdFlags::empty()) {
             Ok(fd) => visit(Path::new(&format!("/proc/self/fd/{}", fd.as_raw_fd()))),
             Err(Errno::BADF) => {}

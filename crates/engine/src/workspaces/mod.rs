@@ -149,11 +149,11 @@ impl Workspace<'_> {
         for exec in left.chain(self.project.holding()?) {
             is_own = is_own && self.sees_exec(&exec)?;
         }
-        if is_own {
+        if is_own && (self.project.agent().is_none() || !self.project.has_inputs_of_others()?) {
             return Ok(());
         }
         let message = format!(
-            "workspace `{}` holds outputs, changes that wait or snapshots of others",
+            "workspace `{}` holds inputs, outputs, changes that wait or snapshots of others",
             self.project.id()
         );
         Err(Error::new(Code::Conflict, Stage::Open, message)

@@ -548,12 +548,14 @@ fn decide(
             let _alone = workspace.occupy_within(PATIENCE)?;
             Search::new(denied, WORK).refuse(workspace.work()?, &changes)?;
             engine.ensure_leased()?;
-            workspace.carry_over(&exec, &layer.held, &changes)?;
+            let begun = workspace.carry_over(&exec, &layer.held, &changes)?;
             if let Some(preview) = &record.preview {
                 // What it showed has been done: nothing of it waits any more.
                 workspace.project().forget_sealed(&preview.exec_id)?;
                 workspace.project().let_go(&preview.exec_id)?;
             }
+            workspace.project().let_go(&exec)?;
+            begun.done()?;
             Verdict::Keep
         }
         (Writes::IfOk, _) => Verdict::Discard,

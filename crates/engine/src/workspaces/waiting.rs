@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::Workspace;
 use super::room::Layers;
-use super::unfinished::Deed;
+use super::unfinished::{Begun, Deed};
 use crate::effects::{is_for_review, not_blocked};
 
 /// Text of differences, in all and of one file.
@@ -119,7 +119,7 @@ impl Workspace<'_> {
         let changes = read(&held, self.work()?)?;
         self.refuse_denied(exec, &changes)?;
         let count = count(&changes);
-        self.carry_over(exec, &held, &changes)?;
+        let begun = self.carry_over(exec, &held, &changes)?;
         self.note_settled(exec, "changes.kept", json!({ "changes": count }))?;
         // With a rerun its simulation is done, too.
         let simulated = record.and_then(|it| it.preview).map(|it| it.exec_id);
@@ -127,14 +127,21 @@ impl Workspace<'_> {
             self.project.let_go(done)?;
             self.project.forget_sealed(done)?;
         }
+        begun.done()?;
         Ok(Decided {
             exec_id: exec.clone(),
             count,
         })
     }
 
-    /// With the workspace to itself.
-    pub(super) fn carry_over(&self, exec: &ExecId, held: &Held, changes: &Changes) -> Result<()> {
+    /// With the workspace to itself. It is done when the layer is gone: until then, whoever comes after
+    /// a crash finds out that they are kept.
+    pub(super) fn carry_over(
+        &self,
+        exec: &ExecId,
+        held: &Held,
+        changes: &Changes,
+    ) -> Result<Begun> {
         let room = self.engine.room(&self.project, Layers::Apart)?;
         room.take(growth(changes), count(changes).created)?;
         let begun = self.begin(Deed::Keep {
@@ -142,10 +149,12 @@ impl Workspace<'_> {
         })?;
         let outcome = held.keep(self.work()?, ReadLimits::default());
         let outcome = outcome.map_err(|error| error.at(Stage::Judge))?;
-        begun.done()?;
         match outcome {
-            Outcome::Applied(_) => Ok(()),
-            Outcome::Conflict { paths } => Err(conflict(exec, &paths)),
+            Outcome::Applied(_) => Ok(begun),
+            Outcome::Conflict { paths } => {
+                begun.done()?;
+                Err(conflict(exec, &paths))
+            }
         }
     }
 

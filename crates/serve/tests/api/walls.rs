@@ -287,6 +287,18 @@ pub(crate) fn an_agent_destroys_nothing_of_others() {
     let admin = &space.house.admin;
     let removed = space.send(admin, "DELETE", "/v1/workspaces/site", &Value::Null);
     assert_eq!(removed.status, 204, "{}", removed.text());
+    // Inputs that another sent are enough.
+    let sent = json!({"project_id": "sent", "inputs": [{"path": "a", "content": "a"}]});
+    space.run(&ann, "true", sent);
+    let mine = space.send(
+        &ann,
+        "POST",
+        "/v1/workspaces/sent/reset",
+        &json!({"artifacts": true}),
+    );
+    assert_eq!(mine.status, 200, "{}", mine.text());
+    let gone = space.send(&bob, "DELETE", "/v1/workspaces/sent", &Value::Null);
+    assert_eq!(gone.status, 409, "{}", gone.text());
 }
 
 pub(crate) fn what_is_stored_already_is_not_told_to_an_agent() {
@@ -333,8 +345,12 @@ pub(crate) fn a_session_has_a_workspace_for_each_agent() {
     let space = Space::under("");
     let (ann, bob) = (space.agent("ann", json!({})), space.agent("bob", json!({})));
     let session = || json!({"sandbox": {"lifetime": "session"}, "task_ref": {"session_id": "s1"}});
-    space.run(&ann, "echo ann > notes", session());
+    let hers = space.run(&ann, "echo ann > notes", session());
     assert_eq!(space.prints(&bob, "ls", session()), "");
+    // Nor by its name.
+    let named = json!({"project_id": hers["project_id"]});
+    let refused = space.send(&bob, "POST", "/v1/execs", &with(shell("ls"), named));
+    assert!([403, 404].contains(&refused.status), "{}", refused.text());
     assert_eq!(space.prints(&ann, "cat notes", session()), "ann\n");
     let of_people = space.run(&space.house.admin, "true", session());
     assert_eq!(of_people["project_id"], "session-s1");

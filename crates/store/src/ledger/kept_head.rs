@@ -14,7 +14,9 @@ use crate::failure::{Doing, tampered};
 use crate::hex;
 use crate::sql::{Session, values};
 
+/// One for each kind of database that a state directory may have had.
 const NAME: &str = "ledger.head";
+const SHARED: &str = "ledger.shared.head";
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct KeptHead {
@@ -26,8 +28,8 @@ pub(crate) struct KeptHead {
 
 impl KeptHead {
     /// `None` when there is none, or one that a crash left empty: then less is known.
-    pub(crate) fn read(key: &Path) -> Result<Option<Self>> {
-        let path = key.with_file_name(NAME);
+    pub(crate) fn read(key: &Path, shared: bool) -> Result<Option<Self>> {
+        let path = key.with_file_name(name(shared));
         match fs::read(&path) {
             Ok(text) => Ok(serde_json::from_slice(&text).ok()),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -37,13 +39,15 @@ impl KeptHead {
 
     /// After the commit that made it true. Never synced: what a crash takes of it is written again at
     /// the next checkpoint.
-    pub(crate) fn write(session: &Session, key: &Path, head: Head) -> Result<()> {
+    pub(crate) fn write(session: &Session, key: &Path, apart: bool, head: Head) -> Result<()> {
         let Some(begins) = first(session)? else {
             return Ok(());
         };
-        if let Some(kept) = Self::read(key)?
-            && kept.begins == begins
-            && kept.seq >= head.seq
+        let shared = session.is_shared();
+        // One that the chain has no more says that it was put back, and stays.
+        if let Some(kept) = Self::read(key, shared)?
+            && kept.is_of(session, apart)?
+            && (kept.seq >= head.seq || kept.ensure_reached(session).is_err())
         {
             return Ok(());
         }
@@ -53,17 +57,23 @@ impl KeptHead {
             hash: hex::encode(&head.hash),
         };
         let text = serde_json::to_vec(&kept).unwrap_or_default();
-        let path = key.with_file_name(NAME);
+        let path = key.with_file_name(name(shared));
         let parent = path.parent().unwrap_or(Path::new("."));
         let what = format!("write `{}`", path.display());
         let mut file = tempfile_in(parent).doing(&what)?;
-        file.0.write_all(&text).doing(&what)?;
-        fs::rename(&file.1, &path).doing(&what)
+        let written = file.0.write_all(&text);
+        let written = written.and_then(|()| fs::rename(&file.1, &path));
+        if written.is_err() {
+            let _ = fs::remove_file(&file.1);
+        }
+        written.doing(&what)
     }
 
-    /// Whether it is of the chain that begins so. One in a directory of keys alone may be another's.
-    pub(crate) fn is_of(&self, session: &Session, keys_apart: bool) -> Result<bool> {
-        Ok(!keys_apart || first(session)?.as_ref() == Some(&self.begins))
+    /// Whether it is of the chain that begins so. One in a directory of keys alone may be another's,
+    /// and so may one of a database elsewhere.
+    pub(crate) fn is_of(&self, session: &Session, apart: bool) -> Result<bool> {
+        let may_be_anothers = apart || session.is_shared();
+        Ok(!may_be_anothers || first(session)?.as_ref() == Some(&self.begins))
     }
 
     /// That the operator's chain has this entry.
@@ -89,6 +99,13 @@ impl KeptHead {
         .hint(format!(
             "if you restored an older copy on purpose: restore `{NAME}` with it, or remove that file"
         ))
+    }
+}
+
+fn name(shared: bool) -> &'static str {
+    match shared {
+        true => SHARED,
+        false => NAME,
     }
 }
 

@@ -112,17 +112,22 @@ impl LedgerKey {
         }
     }
 
-    /// To be called only when the ledger that it signs is there.
+    /// To be called only when the ledger that it signs is there. A key that has the name already is
+    /// never replaced.
     pub(crate) fn confirm(path: &Path) -> Result<()> {
         let what = format!("name the ledger's key `{}`", path.display());
-        match std::fs::rename(unconfirmed(path), path) {
+        let unconfirmed = unconfirmed(path);
+        match std::fs::hard_link(&unconfirmed, path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            linked => linked.doing(&what)?,
+        }
+        let parent = path.parent().unwrap_or(Path::new("."));
+        let parent = File::open(parent).doing(&what)?;
+        parent.sync_all().doing(&what)?;
+        match std::fs::remove_file(&unconfirmed) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            renamed => {
-                renamed.doing(&what)?;
-                let parent = path.parent().unwrap_or(Path::new("."));
-                let parent = File::open(parent).doing(&what)?;
-                parent.sync_all().doing(&what)
-            }
+            removed => removed.doing(&what),
         }
     }
 

@@ -36,12 +36,12 @@ impl Store {
     pub fn verify(&self, space: &SpaceId, expectations: &Expectations) -> Result<Verification> {
         let verify = || {
             let key = self.existing_key()?.map(|key| key.public());
-            self.read(|session| {
+            self.read_with_kept_head(|session, kept| {
                 let (space, key) = (space.as_str(), key.as_ref());
                 let mut notes = Notes::default();
-                let kept = self.kept_head(session)?.filter(|_| is_operator(space));
+                let kept = kept.filter(|_| is_operator(space));
                 let mut walk = Walk::new(space, expectations);
-                if let Some(kept) = &kept {
+                if let Some(kept) = kept {
                     walk.await_entry(kept.seq, &kept.hash, KEPT);
                 }
                 for damage in damages(session)? {
@@ -66,9 +66,8 @@ impl Store {
     pub fn verify_all(&self, expectations: &Expectations) -> Result<Verification> {
         let verify = || {
             let key = self.existing_key()?.map(|key| key.public());
-            self.read(|session| {
-                let kept = self.kept_head(session)?;
-                check_all(session, key.as_ref(), kept.as_ref(), expectations)
+            self.read_with_kept_head(|session, kept| {
+                check_all(session, key.as_ref(), kept, expectations)
             })
         };
         or_tampered(verify())

@@ -38,10 +38,15 @@ impl Shape {
     }
 }
 
-/// `sqlite_master`, since a table of the other name could be put in its place.
+/// `sqlite_master`, since a table of the other name could be put in its place. What `ANALYZE` made is
+/// left out: it says which index to walk, and no more.
 pub(crate) fn digest(connection: &Connection) -> rusqlite::Result<String> {
     let mut select = connection.prepare(
-        "SELECT type, name, tbl_name, sql FROM main.sqlite_master ORDER BY type, name, rowid",
+        "SELECT type, name, tbl_name, sql FROM main.sqlite_master
+         WHERE sql IS NULL OR sql NOT IN (
+             'CREATE TABLE sqlite_stat1(tbl,idx,stat)',
+             'CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)')
+         ORDER BY type, name, rowid",
     )?;
     let mut rows = select.query(())?;
     let mut cells: Vec<Vec<u8>> = Vec::new();

@@ -722,6 +722,11 @@ fn a_ledger_whose_beginning_was_cut_off_begins_again_or_goes_on() {
     run(&store, running_in(SpaceId::local()));
     assert!(look(&store, &Expectations::default()).here.is_sound());
     assert!(key.exists() && !unconfirmed.exists());
+    // One that was left behind never takes the place of the key.
+    let signs = std::fs::read(&key).unwrap();
+    std::fs::write(&unconfirmed, "0".repeat(64)).unwrap();
+    run(&it.open_again(), running_in(SpaceId::local()));
+    assert_eq!(std::fs::read(&key).unwrap(), signs);
 
     let early = it.dir.path().join("early");
     let state = StateDir::open(&early).unwrap();

@@ -321,7 +321,11 @@ fn checkpoints_are_kept_and_their_loss_is_found(it: Fixture) {
     }
     // The kept checkpoint of entry 256 is signed by the true key, and is still not a head. Who forgets
     // where the chain was has only that to go by.
-    std::fs::remove_file(ledger.it.state.path().join("ledger.head")).unwrap();
+    let kept = match ledger.it.shared {
+        Some(_) => "ledger.shared.head",
+        None => "ledger.head",
+    };
+    std::fs::remove_file(ledger.it.state.path().join(kept)).unwrap();
     let passed_off = "DELETE FROM ledger_entries WHERE seq > 256;
         UPDATE ledger_heads SET seq = 256,
             hash = (SELECT hash FROM ledger_checkpoints WHERE seq = 256),

@@ -54,6 +54,21 @@ impl Project {
             .collect()
     }
 
+    /// Whether anything lies there that others sent: people, or another agent.
+    pub fn has_inputs_of_others(&self) -> Result<bool> {
+        let own = self.inputs_name();
+        let listing = self.home.list(MOST).map_err(reading)?;
+        let names = listing.entries.iter().map(|entry| entry.name.display());
+        let others = names.filter(|name| name == INPUTS || name.starts_with(OF_AGENT));
+        for name in others.filter(|name| *name != own) {
+            let inputs = self.home.open_name(&name).map_err(reading)?;
+            if !inputs.list(1).map_err(reading)?.entries.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Relative to the state directory.
     pub(crate) fn inputs_path(&self) -> String {
         format!("{PROJECTS}/{}/{}", self.id, self.inputs_name())
