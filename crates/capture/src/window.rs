@@ -7,6 +7,7 @@ use std::fmt;
 use zeroize::Zeroizing;
 
 use crate::dumped::LINE_MOST;
+use crate::meant::Place;
 use crate::secrets::Secrets;
 
 /// Of what is out already, for secrets that began in it.
@@ -18,6 +19,8 @@ pub struct Window {
     secrets: Secrets,
     /// What is out and still looked at, and what waits.
     text: Zeroizing<Vec<u8>>,
+    /// The secrets in it, unless something came since they were looked for.
+    places: Option<Vec<Place>>,
     out: usize,
     /// Where the last secret ends that was told.
     told: usize,
@@ -32,6 +35,7 @@ impl Window {
         Self {
             secrets,
             text: Zeroizing::default(),
+            places: None,
             out: 0,
             told: 0,
             context,
@@ -41,6 +45,9 @@ impl Window {
 
     pub fn push(&mut self, bytes: &[u8]) {
         self.text.extend_from_slice(bytes);
+        if !bytes.is_empty() {
+            self.places = None;
+        }
     }
 
     /// How many bytes are not out yet.
@@ -63,7 +70,8 @@ impl Window {
         let end = self.text.len().min(self.out + count);
         let mut at = self.out.max(self.told.min(end));
         if at < end {
-            for place in self.secrets.places(&self.text) {
+            let places = self.places.take().unwrap_or_else(|| self.search());
+            for place in &places {
                 if place.written.end <= at {
                     continue;
                 }
@@ -80,23 +88,44 @@ impl Window {
                 at = place.written.end.min(end);
             }
             out.extend_from_slice(&self.text[at..end]);
+            self.places = Some(places);
         }
         self.out = end;
         self.forget();
     }
 
-    /// What is out and too far behind. A dump shows at the begin of its line.
+    fn search(&self) -> Vec<Place> {
+        let from = self.reached();
+        let mut places = self.secrets.places(&self.text[from..]);
+        for place in &mut places {
+            place.written.start += from;
+            place.written.end += from;
+        }
+        places
+    }
+
+    /// Where that begins which a secret can reach from into what waits. A dump shows at the begin of
+    /// its line.
+    fn reached(&self) -> usize {
+        let far = self.out.saturating_sub(self.context);
+        let line = &self.text[far.saturating_sub(LINE_MOST)..far];
+        let back = memchr::memrchr(b'\n', line).map_or(0, |at| line.len() - at - 1);
+        far - back
+    }
+
+    /// What is out and too far behind.
     fn forget(&mut self) {
         if self.out < 2 * self.context {
             return;
         }
-        let far = self.out - self.context;
-        let line = &self.text[far.saturating_sub(LINE_MOST)..far];
-        let back = memchr::memrchr(b'\n', line).map_or(0, |at| line.len() - at - 1);
-        let gone = far - back;
+        let gone = self.reached();
         self.text.drain(..gone);
         self.out -= gone;
         self.told = self.told.saturating_sub(gone);
+        for place in self.places.iter_mut().flatten() {
+            place.written.start = place.written.start.saturating_sub(gone);
+            place.written.end = place.written.end.saturating_sub(gone);
+        }
     }
 }
 

@@ -1,16 +1,18 @@
 //! Decoders that follow a stream as it comes. They tell all that can be decoded, also what stands before
 //! something wrong: checksums are not looked at, and what is told before an error stays told.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use brotli_decompressor::DecompressorWriter;
 use flate2::{Decompress, FlushDecompress, Status};
-use zstd::stream::raw::{Decoder as ZstdDecoder, Operation};
+use zstd::stream::raw::{DParameter, Decoder as ZstdDecoder, Operation};
 
 const PIECE: usize = 16 * 1024;
 /// The longest header of a frame. Zstandard reads a frame that is here as a whole at once, and tells
 /// nothing of it if its checksum is wrong; one whose header comes by itself it reads block by block.
 const ZSTD_HEADER_MOST: usize = 18;
+/// 32 MiB, as much as packages are written with. A larger window shows, and is not followed.
+const ZSTD_WINDOW_LOG: u32 = 25;
 
 /// How far a decoder came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +59,7 @@ impl<S: Write> Decoder<S> {
         match first {
             [0x1f, 0x8b, ..] => all.push(decoder(deflated(Head::Gzip(Gzip::Fixed(0, 0)), 8), true)),
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
-                let zstd = ZstdDecoder::new().ok();
+                let zstd = zstd_decoder().ok();
                 all.extend(zstd.map(|it| decoder(Form::Zstd(Box::new(it), 0, sink()), true)));
             }
             [one, two, ..]
@@ -91,6 +93,17 @@ impl<S: Write> Decoder<S> {
             Form::Brotli(writer) => unbrotli(writer, bytes),
         }
     }
+}
+
+/// Brotli with a window of up to 1 GiB. Programs read it, so it is followed as well.
+pub(crate) fn is_large_brotli(first: &[u8]) -> bool {
+    first.first() == Some(&0x11)
+}
+
+fn zstd_decoder() -> io::Result<ZstdDecoder<'static>> {
+    let mut decoder = ZstdDecoder::new()?;
+    decoder.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW_LOG))?;
+    Ok(decoder)
 }
 
 fn unbrotli<S: Write>(writer: &mut DecompressorWriter<S>, bytes: &[u8]) -> Step {

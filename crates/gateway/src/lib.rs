@@ -22,6 +22,7 @@
 
 mod authority;
 mod broker;
+mod budget;
 mod carry;
 mod decode;
 mod denial;

@@ -132,11 +132,13 @@ fn is_dotted(name: &str) -> bool {
 fn segments_wrong(path: &str) -> bool {
     let mut segments = path.split('/').skip(1).peekable();
     while let Some(segment) = segments.next() {
-        // What some servers take for the end of a name: parameters, and what was `%3f` or `%23`.
-        let name = segment.split([';', '?', '#']).next().unwrap_or_default();
+        let name = segment.split(';').next().unwrap_or_default();
         let blank = name.chars().all(is_ignored);
         let empty = blank && segments.peek().is_some();
-        if empty || (blank && !segment.is_empty()) || is_dotted(name) {
+        // Some servers take what was `%3f` or `%23` for the end of a name. That matters behind dots;
+        // names such as `#room` begin with it.
+        let before = name.split(['?', '#']).next().unwrap_or_default();
+        if empty || (blank && !segment.is_empty()) || is_dotted(before) {
             return true;
         }
     }
@@ -171,6 +173,8 @@ mod tests {
             "/wiki/Ann%E2%80%99s_caf%C3%A9_%E2%80%93_v1.2%E2%80%A6"
         ));
         assert!(allowed("/wiki/*", "/wiki/.profile"));
+        assert!(allowed("/wiki/*", "/wiki/%3F"));
+        assert!(allowed("/directory/room/*", "/directory/room/%23room:host"));
     }
 
     #[test]

@@ -1,28 +1,24 @@
 //! What a body holds in a compressed form, whatever its headers say. It is decoded on the side as it
 //! passes, only to be searched: a program could decode it as well.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use glovebox_capture::{Secrets, Window};
 
-use crate::decode::{Decoder, Step};
+use crate::budget::Budget;
+use crate::decode::{Decoder, Step, is_large_brotli};
 
 /// Bytes by which a format shows.
 const MAGIC: usize = 4;
 /// A form within a form within a form is looked through no further.
 const DEPTH: u8 = 3;
-/// As retrieval has it: what people wrote does not get larger than this many times.
-const GROWTH_MOST: u64 = 200;
-/// Small things may.
-const GROWTH_FREE: u64 = 1 << 20;
 /// What is decoded is searched in pieces of this size.
 const SEARCHED: usize = 64 * 1024;
-/// Streams that begin where another ended, beside one for so many bytes: each costs a decoder.
-const STARTS_FREE: u64 = 1000;
-const STARTS_EVERY: u64 = 256;
-/// Decoders of one body at a time.
-const FOLLOWED_MOST: usize = 32;
+/// What is kept to decode on is as large as what was decoded, where a form sets no smaller window.
+const LARGE_MOST: u64 = 32 << 20;
 /// What is only tried and decodes to less was no stream.
 const TRIED_LEAST: u64 = 8;
 
@@ -39,8 +35,7 @@ pub(crate) enum Finding {
 pub(crate) struct Unpacked {
     secrets: Secrets,
     depth: u8,
-    came: u64,
-    starts: u64,
+    budget: Arc<Budget>,
     followed: Vec<Followed>,
     found: Finding,
 }
@@ -52,6 +47,10 @@ enum Followed {
     Decoded(Decoder<Sink>),
 }
 
+/// Where another stream may begin, by how much is left there. The first place is read first, and each
+/// once: what is wrong has broken, and is dropped, before what is behind it is begun.
+type Starts<'a> = BTreeMap<usize, &'a [u8]>;
+
 impl fmt::Debug for Unpacked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Unpacked")
@@ -60,32 +59,32 @@ impl fmt::Debug for Unpacked {
 
 impl Unpacked {
     pub(crate) fn new(secrets: &Secrets) -> Self {
-        Self::at(secrets, 1)
+        Self::at(secrets, 1, Arc::default())
     }
 
-    fn at(secrets: &Secrets, depth: u8) -> Self {
+    fn at(secrets: &Secrets, depth: u8, budget: Arc<Budget>) -> Self {
         Self {
             secrets: secrets.clone(),
             depth,
-            came: 0,
-            starts: 0,
+            budget,
             followed: vec![Followed::Begun(Vec::new())],
             found: Finding::Nothing,
         }
     }
 
+    /// What is cut anyway is not read further.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        self.came += bytes.len() as u64;
-        for followed in std::mem::take(&mut self.followed) {
-            self.follow(followed, bytes, MAGIC);
+        if self.depth == 1 {
+            self.budget.comes(bytes.len());
+        }
+        if self.found == Finding::Nothing {
+            self.read(bytes, MAGIC);
         }
     }
 
     /// Nothing more comes.
     pub(crate) fn finish(&mut self) {
-        for followed in std::mem::take(&mut self.followed) {
-            self.follow(followed, &[], 1);
-        }
+        self.read(&[], 1);
         for followed in &mut self.followed {
             if let Followed::Decoded(decoder) = followed {
                 decoder.sink().finish();
@@ -104,49 +103,53 @@ impl Unpacked {
     }
 
     /// Reads on. Where a stream ends another may begin.
-    fn follow(&mut self, followed: Followed, bytes: &[u8], enough: usize) {
-        let mut todo = vec![(followed, bytes.to_vec())];
-        while let Some((followed, bytes)) = todo.pop() {
+    fn read(&mut self, bytes: &[u8], enough: usize) {
+        let mut begun = Vec::new();
+        let mut starts = Starts::new();
+        for followed in std::mem::take(&mut self.followed) {
             match followed {
-                Followed::Begun(mut first) => {
-                    first.extend_from_slice(&bytes);
-                    match first.len() {
-                        few if few < enough => self.keep(Followed::Begun(first)),
-                        _ => {
-                            let sink = || Sink::new(&self.secrets, self.depth);
-                            let all = Decoder::for_bytes(&first, sink);
-                            let all = all.into_iter().map(Followed::Decoded);
-                            todo.extend(all.map(|it| (it, first.clone())));
-                        }
-                    }
+                Followed::Begun(first) => begun.push([&first[..], bytes].concat()),
+                Followed::Decoded(decoder) => self.decode(decoder, bytes, &mut starts),
+            }
+        }
+        starts.extend(begun.iter().map(|it| (it.len(), &it[..])));
+        while let Some((left, rest)) = starts.pop_last() {
+            if left < enough {
+                self.followed.push(Followed::Begun(rest.to_vec()));
+                continue;
+            }
+            let most = match is_large_brotli(rest) {
+                true => LARGE_MOST,
+                false => u64::MAX,
+            };
+            let sink = || Sink::new(&self.secrets, self.depth, &self.budget, most);
+            for decoder in Decoder::for_bytes(rest, sink) {
+                self.decode(decoder, rest, &mut starts);
+            }
+        }
+    }
+
+    fn decode<'a>(&mut self, mut decoder: Decoder<Sink>, bytes: &'a [u8], starts: &mut Starts<'a>) {
+        match decoder.decode(bytes) {
+            Step::On => self.keep(decoder),
+            Step::Ended(read) => {
+                if self.is_over(&mut decoder) {
+                    starts.insert(bytes.len() - read, &bytes[read..]);
                 }
-                Followed::Decoded(mut decoder) => {
-                    decoder.sink().came += bytes.len() as u64;
-                    match decoder.decode(&bytes) {
-                        Step::On => self.keep(Followed::Decoded(decoder)),
-                        Step::Ended(read) => {
-                            if self.is_over(&mut decoder) {
-                                todo.push((Followed::Begun(Vec::new()), bytes[read..].to_vec()));
-                            }
-                        }
-                        Step::Broken => {
-                            self.is_over(&mut decoder);
-                            if decoder.is_certain() {
-                                self.found = self.found.max(Finding::Unreadable);
-                            }
-                        }
-                    }
+            }
+            Step::Broken => {
+                self.is_over(&mut decoder);
+                if decoder.is_certain() {
+                    self.found = self.found.max(Finding::Unreadable);
                 }
             }
         }
     }
 
-    fn keep(&mut self, followed: Followed) {
-        if self.followed.len() < FOLLOWED_MOST {
-            return self.followed.push(followed);
-        }
-        let is_certain = matches!(&followed, Followed::Decoded(it) if it.is_certain());
-        if is_certain {
+    fn keep(&mut self, decoder: Decoder<Sink>) {
+        if self.budget.has_place() {
+            self.followed.push(Followed::Decoded(decoder));
+        } else if decoder.is_certain() {
             self.found = self.found.max(Finding::Unreadable);
         }
     }
@@ -160,12 +163,11 @@ impl Unpacked {
         if !is_certain && sink.made < TRIED_LEAST {
             return false;
         }
-        self.starts += 1;
-        let too_many = self.starts > STARTS_FREE + self.came / STARTS_EVERY;
-        if too_many && is_certain {
+        let may_start = self.budget.starts();
+        if !may_start && is_certain {
             self.found = self.found.max(Finding::Unreadable);
         }
-        !too_many
+        may_start
     }
 }
 
@@ -173,20 +175,23 @@ impl Unpacked {
 pub(crate) struct Sink {
     window: Window,
     deeper: Option<Box<Unpacked>>,
-    came: u64,
+    budget: Arc<Budget>,
     made: u64,
+    most: u64,
     out: Vec<u8>,
     is_bomb: bool,
 }
 
 impl Sink {
-    fn new(secrets: &Secrets, depth: u8) -> Self {
-        let deeper = (depth < DEPTH).then(|| Box::new(Unpacked::at(secrets, depth + 1)));
+    fn new(secrets: &Secrets, depth: u8, budget: &Arc<Budget>, most: u64) -> Self {
+        let deeper = || Box::new(Unpacked::at(secrets, depth + 1, Arc::clone(budget)));
+        budget.enter();
         Self {
             window: secrets.window(),
-            deeper,
-            came: 0,
+            deeper: (depth < DEPTH).then(deeper),
+            budget: Arc::clone(budget),
             made: 0,
+            most,
             out: Vec::new(),
             is_bomb: false,
         }
@@ -215,10 +220,16 @@ impl Sink {
     }
 }
 
+impl Drop for Sink {
+    fn drop(&mut self) {
+        self.budget.leave();
+    }
+}
+
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.made += bytes.len() as u64;
-        if self.made > GROWTH_FREE.max(self.came.saturating_mul(GROWTH_MOST)) {
+        if !self.budget.grows(bytes.len()) || self.made > self.most {
             self.is_bomb = true;
             return Err(io::ErrorKind::FileTooLarge.into());
         }
@@ -234,5 +245,58 @@ impl Write for Sink {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut coder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        coder.write_all(bytes).unwrap();
+        coder.finish().unwrap()
+    }
+
+    const VALUE: &[u8] = b"sk-live-9f8e7d6c5b4a39281706";
+
+    fn found_in(body: &[u8]) -> Finding {
+        let name = "api-key".parse().unwrap();
+        let mut unpacked = Unpacked::new(&Secrets::compile([(name, VALUE.to_vec())]).unwrap());
+        for frame in body.chunks(128 * 1024) {
+            unpacked.push(frame);
+        }
+        unpacked.finish();
+        unpacked.finding()
+    }
+
+    #[test]
+    fn many_small_streams_at_once_are_not_followed() {
+        assert_eq!(found_in(&gzip(b"a").repeat(900)), Finding::Nothing);
+        assert_eq!(found_in(&gzip(b"a").repeat(1050)), Finding::Unreadable);
+        let behind = [gzip(b"a").repeat(900), gzip(VALUE)].concat();
+        assert_eq!(found_in(&behind), Finding::Secret);
+    }
+
+    /// Neither grows 200 times by itself.
+    #[test]
+    fn what_grows_in_each_of_its_forms_is_a_bomb() {
+        let mixed = (0..1750u32).flat_map(|it| it.wrapping_mul(2_654_435_761).to_le_bytes());
+        let text = mixed.collect::<Vec<_>>().repeat(100);
+        let inner = gzip(&text);
+        let outer = gzip(&inner.repeat(100));
+        assert!(200 * inner.len() > text.len() && 200 * outer.len() > 100 * inner.len());
+        assert_eq!(found_in(&inner), Finding::Nothing);
+        assert_eq!(found_in(&gzip(&inner.repeat(2))), Finding::Nothing);
+        assert_eq!(found_in(&outer), Finding::Unreadable);
+    }
+
+    #[test]
+    fn a_window_that_is_too_large_is_not_followed() {
+        for (window, found) in [(15, Finding::Nothing), (16, Finding::Unreadable)] {
+            // A frame of one block, with three bytes as they are.
+            let frame = [b"\x28\xb5\x2f\xfd\0", &[window << 3][..], b"\x19\0\0abc"].concat();
+            assert_eq!(found_in(&frame), found, "{window}");
+        }
     }
 }

@@ -69,6 +69,17 @@ fn a_window_lets_out_what_it_is_told_to_and_masks_what_is_left() {
         assert_eq!(shown(&out), "[secret db] and [secret db]", "{cut}");
         assert_eq!((window.waiting(), window.masked()), (0, 2));
     }
+    // What was found stays where it is while what is before it is forgotten.
+    let text = format!("{PLAIN}{}", "x".repeat(1500)).repeat(40);
+    for piece in [1, 7, 700, 9000] {
+        let (mut window, mut out) = (secrets.window(), Vec::new());
+        window.push(text.as_bytes());
+        while window.waiting() > 0 {
+            window.release(piece, &mut out);
+        }
+        assert_eq!(shown(&out), secrets.redact_str(&text), "{piece}");
+        assert_eq!(window.masked(), 40);
+    }
 }
 
 /// Only some characters are written otherwise, each in its own way.

@@ -175,6 +175,18 @@ fn brotli(bytes: &[u8]) -> Vec<u8> {
     coded
 }
 
+/// As no browser reads it.
+fn large_brotli(bytes: &[u8]) -> Vec<u8> {
+    let params = brotli::enc::BrotliEncoderParams {
+        large_window: true,
+        lgwin: 30,
+        ..Default::default()
+    };
+    let mut coded = Vec::new();
+    brotli::BrotliCompress(&mut &bytes[..], &mut coded, &params).unwrap();
+    coded
+}
+
 fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 3).unwrap()
 }
@@ -284,6 +296,7 @@ fn disguises() -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
         ("zlib", zlib(&said())),
         ("deflate", deflate(&said())),
         ("br", brotli(&said())),
+        ("br with a large window", large_brotli(&said())),
         ("zstd", zstd(&said())),
         ("gzip in gzip", gzip(&gzip(&said()))),
         ("br in gzip", gzip(&brotli(&said()))),
