@@ -47,27 +47,33 @@ struct Deflated<S> {
 }
 
 impl<S: Write> Decoder<S> {
-    /// All that a body may be. Deflate and Brotli do not show: they are tried until they fail.
-    pub(crate) fn for_bytes(first: &[u8], sink: impl Fn() -> S) -> Vec<Self> {
+    /// All that a body may be. Deflate and Brotli do not show: they are tried until they fail. A format
+    /// that shows goes on where the stream before it told to, if there is one.
+    pub(crate) fn for_bytes(first: &[u8], before: Option<S>, sink: impl Fn() -> S) -> Vec<Self> {
         let decoder = |form, is_certain| Self { form, is_certain };
-        let deflated = |head, after| Form::Deflated(Box::new(Deflated::new(head, after, sink())));
+        let deflated =
+            |head, after, sink| Form::Deflated(Box::new(Deflated::new(head, after, sink)));
         let brotli = DecompressorWriter::new(sink(), PIECE);
         let mut all = vec![
-            decoder(deflated(Head::Read, 0), false),
+            decoder(deflated(Head::Read, 0, sink()), false),
             decoder(Form::Brotli(Box::new(brotli)), false),
         ];
+        let on = || before.unwrap_or_else(&sink);
         match first {
-            [0x1f, 0x8b, ..] => all.push(decoder(deflated(Head::Gzip(Gzip::Fixed(0, 0)), 8), true)),
+            [0x1f, 0x8b, ..] => {
+                let gzip = Head::Gzip(Gzip::Fixed(0, 0));
+                all.push(decoder(deflated(gzip, 8, on()), true));
+            }
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
                 let zstd = zstd_decoder().ok();
-                all.extend(zstd.map(|it| decoder(Form::Zstd(Box::new(it), 0, sink()), true)));
+                all.extend(zstd.map(|it| decoder(Form::Zstd(Box::new(it), 0, on()), true)));
             }
             [one, two, ..]
                 if one & 0x0f == 8 && u16::from_be_bytes([*one, *two]).is_multiple_of(31) =>
             {
                 // `80` and `x ` are such bytes too; these three are written by whoever compresses.
                 let is_certain = matches!(first, [0x78, 0x01 | 0x9c | 0xda, ..]);
-                all.push(decoder(deflated(Head::Zlib(0), 4), is_certain));
+                all.push(decoder(deflated(Head::Zlib(0), 4, on()), is_certain));
             }
             _ => {}
         }
@@ -83,6 +89,15 @@ impl<S: Write> Decoder<S> {
             Form::Deflated(deflated) => &mut deflated.sink,
             Form::Zstd(_, _, sink) => sink,
             Form::Brotli(writer) => writer.get_mut(),
+        }
+    }
+
+    /// For the stream that comes behind it.
+    pub(crate) fn into_certain_sink(self) -> Option<S> {
+        match self.form {
+            Form::Deflated(deflated) if self.is_certain => Some(deflated.sink),
+            Form::Zstd(_, _, sink) if self.is_certain => Some(sink),
+            Form::Deflated(_) | Form::Zstd(..) | Form::Brotli(_) => None,
         }
     }
 

@@ -159,6 +159,9 @@ impl Late {
 
     /// All of it is here, or as much as will come.
     fn finish(&mut self, end: End) -> Option<Result<Frame<Bytes>, Failure>> {
+        if let End::Broken(_) = &end {
+            self.timer.as_mut().reset(Instant::now() + TICK);
+        }
         self.end = end;
         self.queue.clear();
         self.unpacked.finish();
@@ -216,6 +219,10 @@ impl Late {
             {
                 return Poll::Ready(Some(frame));
             }
+        }
+        if let End::Broken(_) = &self.end {
+            // Who hears of it together with the last bytes throws those away.
+            ready!(self.timer.as_mut().poll(cx));
         }
         Poll::Ready(self.last())
     }

@@ -42,14 +42,15 @@ pub(crate) struct Unpacked {
 
 /// One reading of the bytes from some place on.
 enum Followed {
-    /// The first bytes, until the format can be told.
-    Begun(Vec<u8>),
+    /// The first bytes, until the format can be told, and what the stream before them told to.
+    Begun(Vec<u8>, Option<Sink>),
     Decoded(Decoder<Sink>),
 }
 
-/// Where another stream may begin, by how much is left there. The first place is read first, and each
-/// once: what is wrong has broken, and is dropped, before what is behind it is begun.
-type Starts<'a> = BTreeMap<usize, &'a [u8]>;
+/// Where another stream may begin, by how much is left there, and what the one before it told to: who
+/// decodes several streams has them as one. The first place is read first, and each once: what is wrong
+/// has broken, and is dropped, before what is behind it is begun.
+type Starts<'a> = BTreeMap<usize, (&'a [u8], Option<Sink>)>;
 
 impl fmt::Debug for Unpacked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -67,7 +68,7 @@ impl Unpacked {
             secrets: secrets.clone(),
             depth,
             budget,
-            followed: vec![Followed::Begun(Vec::new())],
+            followed: vec![Followed::Begun(Vec::new(), None)],
             found: Finding::Nothing,
         }
     }
@@ -86,8 +87,9 @@ impl Unpacked {
     pub(crate) fn finish(&mut self) {
         self.read(&[], 1);
         for followed in &mut self.followed {
-            if let Followed::Decoded(decoder) = followed {
-                decoder.sink().finish();
+            match followed {
+                Followed::Decoded(decoder) => decoder.sink().finish(),
+                Followed::Begun(_, before) => before.iter_mut().for_each(Sink::finish),
             }
         }
     }
@@ -95,7 +97,8 @@ impl Unpacked {
     /// By all that has come.
     pub(crate) fn finding(&mut self) -> Finding {
         let found = self.followed.iter_mut().map(|it| match it {
-            Followed::Begun(_) => Finding::Nothing,
+            Followed::Begun(_, None) => Finding::Nothing,
+            Followed::Begun(_, Some(before)) => before.finding(),
             Followed::Decoded(decoder) => decoder.sink().finding(),
         });
         self.found = self.found.max(found.max().unwrap_or(Finding::Nothing));
@@ -108,14 +111,18 @@ impl Unpacked {
         let mut starts = Starts::new();
         for followed in std::mem::take(&mut self.followed) {
             match followed {
-                Followed::Begun(first) => begun.push([&first[..], bytes].concat()),
+                Followed::Begun(first, before) => {
+                    begun.push(([&first[..], bytes].concat(), before));
+                }
                 Followed::Decoded(decoder) => self.decode(decoder, bytes, &mut starts),
             }
         }
-        starts.extend(begun.iter().map(|it| (it.len(), &it[..])));
-        while let Some((left, rest)) = starts.pop_last() {
+        for (first, before) in &mut begun {
+            starts.insert(first.len(), (first, before.take()));
+        }
+        while let Some((left, (rest, before))) = starts.pop_last() {
             if left < enough {
-                self.followed.push(Followed::Begun(rest.to_vec()));
+                self.followed.push(Followed::Begun(rest.to_vec(), before));
                 continue;
             }
             let most = match is_large_brotli(rest) {
@@ -123,7 +130,7 @@ impl Unpacked {
                 false => u64::MAX,
             };
             let sink = || Sink::new(&self.secrets, self.depth, &self.budget, most);
-            for decoder in Decoder::for_bytes(rest, sink) {
+            for decoder in Decoder::for_bytes(rest, before, sink) {
                 self.decode(decoder, rest, &mut starts);
             }
         }
@@ -133,9 +140,12 @@ impl Unpacked {
         match decoder.decode(bytes) {
             Step::On => self.keep(decoder),
             Step::Ended(read) => {
-                if self.is_over(&mut decoder) {
-                    starts.insert(bytes.len() - read, &bytes[read..]);
+                if !self.is_over(&mut decoder) {
+                    return;
                 }
+                let rest = &bytes[read..];
+                let start = starts.entry(rest.len()).or_insert((rest, None));
+                start.1 = start.1.take().or_else(|| decoder.into_certain_sink());
             }
             Step::Broken => {
                 self.is_over(&mut decoder);
@@ -158,7 +168,9 @@ impl Unpacked {
     fn is_over(&mut self, decoder: &mut Decoder<Sink>) -> bool {
         let is_certain = decoder.is_certain();
         let sink = decoder.sink();
-        sink.finish();
+        if !is_certain {
+            sink.finish();
+        }
         self.found = self.found.max(sink.finding());
         if !is_certain && sink.made < TRIED_LEAST {
             return false;
@@ -276,6 +288,34 @@ mod tests {
         assert_eq!(found_in(&gzip(b"a").repeat(1050)), Finding::Unreadable);
         let behind = [gzip(b"a").repeat(900), gzip(VALUE)].concat();
         assert_eq!(found_in(&behind), Finding::Secret);
+    }
+
+    /// Who decodes them has them as one.
+    #[test]
+    fn a_value_over_several_streams_is_found() {
+        let (one, other) = VALUE.split_at(9);
+        let whole = gzip(VALUE);
+        let (head, tail) = whole.split_at(whole.len() / 2);
+        let zstd = |bytes: &[u8]| zstd::encode_all(bytes, 1).unwrap();
+        for body in [
+            [gzip(one), gzip(other)].concat(),
+            [gzip(one), gzip(b""), gzip(other)].concat(),
+            gzip(&[gzip(one), gzip(other)].concat()),
+            zstd(&[gzip(one), gzip(other)].concat()),
+            [zstd(one), zstd(other)].concat(),
+            [gzip(head), gzip(tail)].concat(),
+        ] {
+            assert_eq!(found_in(&body), Finding::Secret);
+            let name = "api-key".parse().unwrap();
+            let mut unpacked = Unpacked::new(&Secrets::compile([(name, VALUE.to_vec())]).unwrap());
+            body.iter().for_each(|byte| unpacked.push(&[*byte]));
+            unpacked.finish();
+            assert_eq!(unpacked.finding(), Finding::Secret);
+        }
+        assert_eq!(
+            found_in(&[gzip(one), gzip(b"-")].concat()),
+            Finding::Nothing
+        );
     }
 
     /// Neither grows 200 times by itself.
