@@ -556,7 +556,7 @@ fn decide(
             }
             workspace.project().let_go(&exec)?;
             begun.done()?;
-            Verdict::Keep
+            return Ok(Verdict::Keep);
         }
         (Writes::IfOk, _) => Verdict::Discard,
     };

@@ -330,21 +330,27 @@ pub(super) fn exported(
     cells.digest(session, table, space, key, form)
 }
 
-/// Where the last entry about a row should stand, and what that says of it when it is believed.
+/// Where the last entry about a row should stand.
+fn place_of(session: &Session, table: Guarded, space: &str, key: &str) -> Result<Option<i64>> {
+    session
+        .row(
+            "SELECT seq FROM ledger_rows WHERE space_id = ?1 AND kind = ?2 AND key = ?3",
+            values![space, table.table(), key],
+            |row| row.get(0),
+        )
+        .doing("read what an entry says")
+}
+
+/// The same, and what that entry says of the row when it is believed.
 fn last_about(
     session: &Session,
     table: Guarded,
     space: &str,
     key: &str,
 ) -> Result<Option<(i64, Option<Said>)>> {
-    let place: Option<i64> = session
-        .row(
-            "SELECT seq FROM ledger_rows WHERE space_id = ?1 AND kind = ?2 AND key = ?3",
-            values![space, table.table(), key],
-            |row| row.get(0),
-        )
-        .doing("read what an entry says")?;
-    let Some(seq) = place else { return Ok(None) };
+    let Some(seq) = place_of(session, table, space, key)? else {
+        return Ok(None);
+    };
     let entry = believed(session, space, seq)?;
     let said = entry
         .and_then(|entry| named(&entry.body).remove(&(table.table().to_owned(), key.to_owned())));
@@ -536,9 +542,9 @@ impl Chains<'_> {
         let mut digests = serde_json::Map::new();
         for (table, key) in rows {
             let digest = present(session, *table, space.as_str(), key, Form::of(*table))?;
-            let last = last_about(session, *table, space.as_str(), key)?;
+            let before = place_of(session, *table, space.as_str(), key)?;
             let said = Said {
-                before: last.map_or(0, |(seq, _)| seq),
+                before: before.unwrap_or(0),
                 forged,
                 digest,
             };
