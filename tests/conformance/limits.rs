@@ -252,7 +252,8 @@ while True:
         Column::Runsc => &["timed_out", "failed", "killed", "error"],
     };
     assert!(ends.contains(&outcome.status()), "{}", outcome.record);
-    assert!(outcome.record["usage"]["max_pids"].as_u64() <= Some(200));
+    let most = outcome.record["usage"]["max_pids"].as_u64();
+    assert!(most <= Some(200), "{most:?}");
     let alive = || processes_with(ground.trial.tag());
     assert!(wait_until(PATIENCE, || alive().is_empty()), "{:?}", alive());
 }
