@@ -1,4 +1,4 @@
-"""The ledger, for code on asyncio."""
+"""The ledger, for code that awaits."""
 
 from __future__ import annotations
 

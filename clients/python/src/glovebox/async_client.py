@@ -1,4 +1,4 @@
-"""The client for code on asyncio. Method by method the same as the other one."""
+"""The client, for code that awaits."""
 
 from __future__ import annotations
 

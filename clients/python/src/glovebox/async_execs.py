@@ -1,4 +1,4 @@
-"""What was run, for code on asyncio: its record, its output and its effects."""
+"""What was run, for code that awaits: its record, its output and its effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workspaces as they were, for code on asyncio."""
+"""Workspaces as they were, for code that awaits."""
 
 from __future__ import annotations
 

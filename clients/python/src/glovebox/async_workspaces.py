@@ -1,4 +1,4 @@
-"""Workspaces and their files, for code on asyncio."""
+"""Workspaces and their files, for code that awaits."""
 
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# Generated from async_audit.py by clients/python/generate.py: change those, not this.
 """The ledger, for code that waits."""
 
 from __future__ import annotations

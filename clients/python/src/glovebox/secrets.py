@@ -1,3 +1,4 @@
+# Generated from async_secrets.py by clients/python/generate.py: change those, not this.
 """Secrets, for code that waits."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Generated from async_skills.py by clients/python/generate.py: change those, not this.
 """Skills, for code that waits."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Generated from async_snapshots.py by clients/python/generate.py: change those, not this.
 """Workspaces as they were, for code that waits."""
 
 from __future__ import annotations

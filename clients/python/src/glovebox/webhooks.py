@@ -1,3 +1,4 @@
+# Generated from async_webhooks.py by clients/python/generate.py: change those, not this.
 """Webhooks, for code that waits."""
 
 from __future__ import annotations

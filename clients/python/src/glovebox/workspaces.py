@@ -1,3 +1,4 @@
+# Generated from async_workspaces.py by clients/python/generate.py: change those, not this.
 """Workspaces and their files, for code that waits."""
 
 from __future__ import annotations
@@ -297,7 +298,8 @@ class Workspaces:
                     if not response.is_success:
                         raise self._client._refused(response)
                     for piece in response.iter_bytes():
-                        yield from watching.feed(piece)
+                        for event in watching.feed(piece):
+                            yield event
                         if watching.done:
                             break
             except (ApiError, ConnectionFailed) as error:
