@@ -1,4 +1,4 @@
-# Generated from async_approvals.py by clients/python/generate.py: change those, not this.
+# Generated from async_approvals.py by clients/python/generate.py: do not edit.
 """What waits for people, for code that waits."""
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
 from glovebox import approval_calls
-from glovebox.approval_records import Approval, Grant
+from glovebox.records import Approval, Grant
 
 if TYPE_CHECKING:
     from glovebox.client import Glovebox

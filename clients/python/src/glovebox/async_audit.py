@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Optional
 
 from glovebox import audit_calls
-from glovebox.audit_records import AuditEntry, Checkpoint, TaskStep, Verification
+from glovebox.records import AuditEntry, Checkpoint, TaskStep, Verification
 from glovebox.request import AuditFilters
 
 if TYPE_CHECKING:

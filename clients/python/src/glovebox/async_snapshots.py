@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Optional
 
 from glovebox import calls
-from glovebox.snapshot_records import (
+from glovebox.records import (
     Collected,
     Diff,
     Forked,

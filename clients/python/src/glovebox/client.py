@@ -1,4 +1,4 @@
-# Generated from async_client.py by clients/python/generate.py: change those, not this.
+# Generated from async_client.py by clients/python/generate.py: do not edit.
 """The client, for code that waits."""
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 import httpx
 
 from glovebox import approval_calls, calls, network_calls, request
-from glovebox.approval_records import Replayed
 from glovebox.approvals import Approvals, Grants
 from glovebox.audit import Audit
 from glovebox.execs import Execs
@@ -23,7 +22,7 @@ from glovebox.skills import Skills
 from glovebox.snapshots import Snapshots
 from glovebox.webhooks import Webhooks
 from glovebox.workspaces import Workspaces
-from glovebox.call import Answer, Call
+from glovebox.call import Answer, Call, Page
 from glovebox.download import Download
 from glovebox.errors import (
     ApiError,
@@ -34,17 +33,17 @@ from glovebox.errors import (
     Unavailable,
     UnexpectedAnswer,
 )
-from glovebox.network_records import Retrieved
 from glovebox.records import (
     Backend,
     Exec,
     Explanation,
     Health,
     NewToken,
-    Page,
     Pool,
     Pruned,
     Recreated,
+    Replayed,
+    Retrieved,
     Sandbox,
     SandboxExplanation,
     ServerSettings,

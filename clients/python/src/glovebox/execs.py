@@ -1,4 +1,4 @@
-# Generated from async_execs.py by clients/python/generate.py: change those, not this.
+# Generated from async_execs.py by clients/python/generate.py: do not edit.
 """What was run, for code that waits: its record, its output and its effects."""
 
 from __future__ import annotations
@@ -9,14 +9,21 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Optional, Union
 
 from glovebox import calls, effect_calls
-from glovebox.change_records import Changes, Settled
 from glovebox.decode import Text
-from glovebox.effect_records import Effect, EffectPage
 from glovebox.errors import ApiError, ConnectionFailed, GloveboxError
-from glovebox.records import Artifacts, Event, Exec, Observation
-from glovebox.result_records import TaskResult
+from glovebox.events import Event
+from glovebox.records import (
+    Artifacts,
+    Changes,
+    Effect,
+    EffectPage,
+    Exec,
+    NetworkPage,
+    Observation,
+    Settled,
+    TaskResult,
+)
 from glovebox.stream import Follow
-from glovebox.traffic_records import NetworkPage
 
 if TYPE_CHECKING:
     from glovebox.client import Glovebox

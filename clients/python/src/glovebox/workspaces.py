@@ -1,4 +1,4 @@
-# Generated from async_workspaces.py by clients/python/generate.py: change those, not this.
+# Generated from async_workspaces.py by clients/python/generate.py: do not edit.
 """Workspaces and their files, for code that waits."""
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Optional, Union
 
 from glovebox import calls, tree
+from glovebox.call import FileContent
 from glovebox.decode import Text
 from glovebox.errors import ApiError, ConnectionFailed, GloveboxError
-from glovebox.file_records import (
+from glovebox.events import WatchEvent
+from glovebox.records import (
     Copied,
-    FileContent,
     FileInfo,
     Glob,
     Listing,
@@ -22,7 +23,6 @@ from glovebox.file_records import (
     Search,
     Seeded,
     Unpacked,
-    WatchEvent,
     Workspace,
 )
 from glovebox.request import SearchOptions
