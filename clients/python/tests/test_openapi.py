@@ -9,12 +9,12 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Callable, Optional, Union
 
 import httpx
 import pytest
 
+import generate
 import glovebox
 from conftest import Server
 from glovebox.decode import said
@@ -281,140 +281,22 @@ METHODS: Mapping[str, Union[Ask, list[Ask]]] = {
 # fetched again, and a request has its key in a header.
 NOT_SENT = {"cursor", "Last-Event-ID", "If-Range", "skill_id", "request_id"}
 
-RECORDS: Mapping[str, type] = {
-    "Approval": glovebox.Approval,
-    "Ask": glovebox.Ask,
-    "Difference": glovebox.Difference,
-    "Grant": glovebox.Grant,
-    "Reason": glovebox.Reason,
-    "Replayed": glovebox.Replayed,
-    "Reply": glovebox.Reply,
-    "Bound": glovebox.Bound,
-    "ScriptRef": glovebox.BoundScript,
-    "StdinRef": glovebox.GivenInput,
-    "Upgrade": glovebox.Upgrade,
-    "Artifact": glovebox.Artifact,
-    "Artifacts": glovebox.Artifacts,
-    "Capped": glovebox.Capped,
-    "Checkpoint": glovebox.Checkpoint,
-    "Correlation": glovebox.Ids,
-    "Decided": glovebox.Decided,
-    "CrvValidation": glovebox.CrvValidation,
-    "Effect": glovebox.Effect,
-    "EffectCount": glovebox.EffectCount,
-    "EffectPage": glovebox.EffectPage,
-    "FileFacts": glovebox.FileFacts,
-    "FileRead": glovebox.FileRead,
-    "FileWrite": glovebox.FileWrite,
-    "GateResult": glovebox.GateResult,
-    "NetworkRequest": glovebox.NetworkRequest,
-    "Preview": glovebox.Preview,
-    "ProcessSpawn": glovebox.ProcessSpawn,
-    "Reported": glovebox.Reported,
-    "ResourceUsage": glovebox.ResourceUsage,
-    "RolledBackWorkspace": glovebox.RolledBack,
-    "TaskMetadata": glovebox.TaskMetadata,
-    "TaskResult": glovebox.TaskResult,
-    "TaskStep": glovebox.TaskStep,
-    "TaskTimeline": glovebox.TaskTimeline,
-    "Validation": glovebox.Validation,
-    "Error": glovebox.ExecError,
-    "Exec": glovebox.Exec,
-    "Explanation": glovebox.Explanation,
-    "ChangeCount": glovebox.ChangeCount,
-    "ChangeSide": glovebox.ChangeSide,
-    "ChangeText": glovebox.ChangeText,
-    "CollectAnswer": glovebox.Collected,
-    "CollectedSpace": glovebox.CollectedSpace,
-    "CopyAnswer": glovebox.Copied,
-    "DecidedAnswer": glovebox.Settled,
-    "DiffAnswer": glovebox.Diff,
-    "DiffChange": glovebox.DiffChange,
-    "DiffEntry": glovebox.DiffEntry,
-    "FileInfo": glovebox.FileInfo,
-    "ForkedWorkspace": glovebox.Forked,
-    "GlobAnswer": glovebox.Glob,
-    "GlobPath": glovebox.GlobPath,
-    "HurtSnapshot": glovebox.HurtSnapshot,
-    "LedgerEntry": glovebox.AuditEntry,
-    "Listing": glovebox.Listing,
-    "NewToken": glovebox.NewToken,
-    "Observation": glovebox.Observation,
-    "Output": glovebox.Output,
-    "ReceiptRef": glovebox.Receipt,
-    "Hold": glovebox.SecretHold,
-    "Removal": glovebox.SecretRemoval,
-    "Revocation": glovebox.SecretRevocation,
-    "Attempt": glovebox.Attempt,
-    "NetworkPage": glovebox.NetworkPage,
-    "Refused": glovebox.Refused,
-    "Traffic": glovebox.Traffic,
-    "Secret": glovebox.Secret,
-    "SecretGiven": glovebox.SecretGiven,
-    "SecretGrant": glovebox.SecretGrant,
-    "Refusal": glovebox.Refusal,
-    "Retrieved": glovebox.Retrieved,
-    "WebhookDelivery": glovebox.WebhookDelivery,
-    "WebhookInfo": glovebox.Webhook,
-    "ReplaceAnswer": glovebox.Replaced,
-    "ResetAnswer": glovebox.Reset,
-    "RestoreCounts": glovebox.RestoreCounts,
-    "RestoredWorkspace": glovebox.Restored,
-    "Retry": glovebox.Retry,
-    "Risk": glovebox.Risk,
-    "RiskSignal": glovebox.RiskSignal,
-    "BackendView": glovebox.Backend,
-    "Evidence": glovebox.Evidence,
-    "PoolStats": glovebox.Pool,
-    "Pruned": glovebox.Pruned,
-    "Published": glovebox.Published,
-    "Recreated": glovebox.Recreated,
-    "Sandbox": glovebox.Sandbox,
-    "SandboxExplanation": glovebox.SandboxExplanation,
-    "SearchAnswer": glovebox.Search,
-    "SearchLine": glovebox.SearchLine,
-    "SearchMatch": glovebox.SearchMatch,
-    "SeedAnswer": glovebox.Seeded,
-    "ShelfStats": glovebox.PoolShape,
-    "SkippedSeed": glovebox.SkippedSeed,
-    "SnapshotCounts": glovebox.SnapshotCounts,
-    "SnapshotInfo": glovebox.Snapshot,
-    "StoreDamage": glovebox.StoreDamage,
-    "TakenSnapshot": glovebox.TakenSnapshot,
-    "Trouble": glovebox.Trouble,
-    "SandboxHealth": glovebox.Health,
-    "SettingsAnswer": glovebox.ServerSettings,
-    "InvalidSkill": glovebox.InvalidSkill,
-    "SkillAnswer": glovebox.SkillAnswer,
-    "SkillInfo": glovebox.Skill,
-    "SkillList": glovebox.SkillList,
-    "SkillRef": glovebox.SkillRef,
-    "SpaceLedger": glovebox.SpaceLedger,
-    "ToolAnswer": glovebox.ToolAnswer,
-    "ToolsAnswer": glovebox.ToolsAnswer,
-    "Token": glovebox.Token,
-    "UndoneExec": glovebox.Undone,
-    "UnpackAnswer": glovebox.Unpacked,
-    "Usage": glovebox.Usage,
-    "Verification": glovebox.Verification,
-    "VerifiedSpace": glovebox.VerifiedSpace,
-    "VerifyAnswer": glovebox.SnapshotVerification,
-    "WaitingAnswer": glovebox.Changes,
-    "WaitingChange": glovebox.Change,
-    "Workspace": glovebox.Workspace,
+DOCUMENT: Optional[dict[str, Any]] = (
+    json.loads(generate.API.read_text()) if generate.API.exists() else None
+)
+
+WISHES: Mapping[str, Any] = {
+    "Simulation": glovebox.Simulation,
+    "PresetResponse": glovebox.PresetResponse,
+    "Fault": glovebox.Fault,
+    "RateLimit": glovebox.RateLimit,
 }
 
-
-def _document() -> Optional[dict[str, Any]]:
-    for folder in Path(__file__).resolve().parents:
-        for file in (folder / "openapi.json", folder / "docs" / "openapi.json"):
-            if file.exists():
-                found: dict[str, Any] = json.loads(file.read_text())
-                return found
-    return None
-
-
-DOCUMENT = _document()
+RECORDS: Mapping[str, type] = {
+    schema: getattr(glovebox, name)
+    for schema, name in (generate.records().classes if DOCUMENT else {}).items()
+    if name not in WISHES
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -535,33 +417,9 @@ def test_every_kind_of_effect_has_its_details() -> None:
         assert isinstance(glovebox.Effect(type=kind).details, RECORDS[name]), kind
 
 
-WISHES: Mapping[str, Any] = {
-    "Simulation": glovebox.Simulation,
-    "PresetResponse": glovebox.PresetResponse,
-    "Fault": glovebox.Fault,
-    "RateLimit": glovebox.RateLimit,
-}
-
-
 @pytest.mark.parametrize("name", WISHES)
 def test_what_a_simulation_is_told_is_all_that_it_takes(name: str) -> None:
     assert set(WISHES[name].__annotations__) == set(schemas()[name]["properties"])
-
-
-def test_every_record_of_an_answer_is_known() -> None:
-    """Whatever a 2xx answers with is a record here, or listed as one that is passed on as it is."""
-    passed_on = {"Alive", "LegacyExec", "StreamedEvent", "Written", "Workspaces"}
-    passed_on |= {"Sandboxes", "Backends", "SnapshotList", "WatchEvent", "WebhookList"}
-    # Either of two records.
-    passed_on |= {"Looked"}
-    unknown = set()
-    for operation in operations().values():
-        for status, response in operation.get("responses", {}).items():
-            for media in response.get("content", {}).values() if status[0] == "2" else ():
-                name = media.get("schema", {}).get("$ref", "").rpartition("/")[2]
-                if name and not name.startswith("Page_") and name not in passed_on | set(RECORDS):
-                    unknown.add(name)
-    assert unknown == set()
 
 
 def test_every_code_has_a_class() -> None:

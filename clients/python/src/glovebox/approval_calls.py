@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Optional
 
-from glovebox.approval_records import Approval, Grant, Replayed
-from glovebox.call import Call, changing, getting, of, page_of, segment
-from glovebox.records import Page
+from glovebox.call import Call, Page, changing, getting, of, page_of, segment
+from glovebox.records import Approval, Grant, Replayed
 
 # An answer plans the exec anew.
 _ANSWER = 90.0

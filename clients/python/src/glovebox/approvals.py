@@ -1,3 +1,4 @@
+# Generated from async_approvals.py by clients/python/generate.py: do not edit.
 """What waits for people, for code that waits."""
 
 from __future__ import annotations
@@ -7,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
 from glovebox import approval_calls
-from glovebox.approval_records import Approval, Grant
+from glovebox.records import Approval, Grant
 
 if TYPE_CHECKING:
     from glovebox.client import Glovebox
@@ -86,8 +87,10 @@ class Approvals:
         until = None if seconds is None else time.monotonic() + seconds
         seen: set[str] = set()
         while True:
-            waiting = list(self.list(state="pending"))
-            yield from (it for it in reversed(waiting) if it.id not in seen)
+            waiting = [it for it in self.list(state="pending")]
+            for it in reversed(waiting):
+                if it.id not in seen:
+                    yield it
             seen = {it.id for it in waiting}
             if until is not None and time.monotonic() >= until:
                 return

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
 from glovebox import approval_calls
-from glovebox.approval_records import Approval, Grant
+from glovebox.records import Approval, Grant
 
 if TYPE_CHECKING:
     from glovebox.async_client import AsyncGlovebox

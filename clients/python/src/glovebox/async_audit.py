@@ -1,4 +1,4 @@
-"""The ledger, for code on asyncio."""
+"""The ledger, for code that awaits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Optional
 
 from glovebox import audit_calls
-from glovebox.audit_records import AuditEntry, Checkpoint, TaskStep, Verification
+from glovebox.records import AuditEntry, Checkpoint, TaskStep, Verification
 from glovebox.request import AuditFilters
 
 if TYPE_CHECKING:

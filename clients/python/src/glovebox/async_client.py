@@ -1,4 +1,4 @@
-"""The client for code on asyncio. Method by method the same as the other one."""
+"""The client, for code that awaits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 import httpx
 
 from glovebox import approval_calls, calls, network_calls, request
-from glovebox.approval_records import Replayed
 from glovebox.async_approvals import AsyncApprovals, AsyncGrants
 from glovebox.async_audit import AsyncAudit
 from glovebox.async_execs import AsyncExecs
@@ -22,7 +21,7 @@ from glovebox.async_skills import AsyncSkills
 from glovebox.async_snapshots import AsyncSnapshots
 from glovebox.async_webhooks import AsyncWebhooks
 from glovebox.async_workspaces import AsyncWorkspaces
-from glovebox.call import Answer, Call
+from glovebox.call import Answer, Call, Page
 from glovebox.download import Download
 from glovebox.errors import (
     ApiError,
@@ -33,17 +32,17 @@ from glovebox.errors import (
     Unavailable,
     UnexpectedAnswer,
 )
-from glovebox.network_records import Retrieved
 from glovebox.records import (
     Backend,
     Exec,
     Explanation,
     Health,
     NewToken,
-    Page,
     Pool,
     Pruned,
     Recreated,
+    Replayed,
+    Retrieved,
     Sandbox,
     SandboxExplanation,
     ServerSettings,

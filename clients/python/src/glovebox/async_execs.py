@@ -1,4 +1,4 @@
-"""What was run, for code on asyncio: its record, its output and its effects."""
+"""What was run, for code that awaits: its record, its output and its effects."""
 
 from __future__ import annotations
 
@@ -8,14 +8,21 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Optional, Union
 
 from glovebox import calls, effect_calls
-from glovebox.change_records import Changes, Settled
 from glovebox.decode import Text
-from glovebox.effect_records import Effect, EffectPage
 from glovebox.errors import ApiError, ConnectionFailed, GloveboxError
-from glovebox.records import Artifacts, Event, Exec, Observation
-from glovebox.result_records import TaskResult
+from glovebox.events import Event
+from glovebox.records import (
+    Artifacts,
+    Changes,
+    Effect,
+    EffectPage,
+    Exec,
+    NetworkPage,
+    Observation,
+    Settled,
+    TaskResult,
+)
 from glovebox.stream import Follow
-from glovebox.traffic_records import NetworkPage
 
 if TYPE_CHECKING:
     from glovebox.async_client import AsyncGlovebox

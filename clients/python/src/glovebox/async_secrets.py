@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Optional, Union
 
 from glovebox import secret_calls
-from glovebox.secret_records import Secret, SecretGrant, SecretRemoval, SecretRevocation
+from glovebox.records import Secret, SecretGrant, SecretRemoval, SecretRevocation
 
 if TYPE_CHECKING:
     from glovebox.async_client import AsyncGlovebox

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from glovebox import skill_calls
 from glovebox.errors import ApiError
+from glovebox.records import Skill, SkillAnswer, SkillList
 from glovebox.request import SkillOptions
-from glovebox.skill_records import Skill, SkillAnswer, SkillList
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -1,4 +1,4 @@
-"""Workspaces as they were, for code on asyncio."""
+"""Workspaces as they were, for code that awaits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Optional
 
 from glovebox import calls
-from glovebox.snapshot_records import (
+from glovebox.records import (
     Collected,
     Diff,
     Forked,

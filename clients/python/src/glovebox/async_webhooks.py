@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Optional
 
 from glovebox import network_calls
-from glovebox.network_records import Webhook, WebhookDelivery
+from glovebox.records import Webhook, WebhookDelivery
 
 if TYPE_CHECKING:
     from glovebox.async_client import AsyncGlovebox

@@ -1,4 +1,4 @@
-"""Workspaces and their files, for code on asyncio."""
+"""Workspaces and their files, for code that awaits."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Optional, Union
 
 from glovebox import calls, tree
+from glovebox.call import FileContent
 from glovebox.decode import Text
 from glovebox.errors import ApiError, ConnectionFailed, GloveboxError
-from glovebox.file_records import (
+from glovebox.events import WatchEvent
+from glovebox.records import (
     Copied,
-    FileContent,
     FileInfo,
     Glob,
     Listing,
@@ -21,7 +22,6 @@ from glovebox.file_records import (
     Search,
     Seeded,
     Unpacked,
-    WatchEvent,
     Workspace,
 )
 from glovebox.request import SearchOptions

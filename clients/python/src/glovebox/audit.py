@@ -1,3 +1,4 @@
+# Generated from async_audit.py by clients/python/generate.py: do not edit.
 """The ledger, for code that waits."""
 
 from __future__ import annotations
@@ -6,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Optional
 
 from glovebox import audit_calls
-from glovebox.audit_records import AuditEntry, Checkpoint, TaskStep, Verification
+from glovebox.records import AuditEntry, Checkpoint, TaskStep, Verification
 from glovebox.request import AuditFilters
 
 if TYPE_CHECKING:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Optional
 
 from glovebox import request
-from glovebox.audit_records import AuditEntry, Checkpoint, TaskStep, TaskTimeline, Verification
-from glovebox.call import Answer, Call, as_bytes, getting, of, page_of, segment
-from glovebox.records import Page
+from glovebox.call import Answer, Call, Page, as_bytes, getting, of, page_of, segment
+from glovebox.records import AuditEntry, Checkpoint, TaskStep, TaskTimeline, Verification
 from glovebox.request import AuditFilters
 
 

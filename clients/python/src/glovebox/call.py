@@ -12,7 +12,6 @@ from urllib.parse import quote
 from glovebox import decode, errors
 from glovebox.decode import Text
 from glovebox.errors import UnexpectedAnswer
-from glovebox.records import Page
 
 T = TypeVar("T")
 
@@ -36,6 +35,26 @@ class Answer:
         except UnexpectedAnswer:
             body = None
         return errors.from_answer(self.status, self.headers, body)
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    items: list[T]
+    #: Pass it as `cursor` for what follows; None on the last page.
+    next: Optional[str] = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FileContent:
+    """The bytes of a file, and the mark of the very file that they are from."""
+
+    data: bytes = b""
+    etag: str = ""
+
+    @property
+    def text(self) -> str:
+        return self.data.decode("utf-8", "replace")
 
 
 @dataclass(frozen=True)

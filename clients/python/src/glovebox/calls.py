@@ -11,6 +11,8 @@ from glovebox import request
 from glovebox.call import (
     Answer,
     Call,
+    FileContent,
+    Page,
     as_bytes,
     as_file,
     as_json,
@@ -25,53 +27,48 @@ from glovebox.call import (
     segments,
     some_path,
 )
-from glovebox.change_records import Changes, Settled
 from glovebox.decode import Text
-from glovebox.file_records import (
-    Copied,
-    FileContent,
-    FileInfo,
-    Glob,
-    Listing,
-    Replaced,
-    Reset,
-    Search,
-    Seeded,
-    Unpacked,
-    Workspace,
-)
 from glovebox.records import (
     Artifacts,
     Backend,
+    Changes,
+    Collected,
+    Copied,
+    Diff,
     Exec,
     Explanation,
+    FileInfo,
+    Forked,
+    Glob,
     Health,
+    Listing,
+    NetworkPage,
     NewToken,
     Observation,
-    Page,
     Pool,
     Pruned,
     Recreated,
-    Sandbox,
-    SandboxExplanation,
-    ServerSettings,
-    Token,
-    ToolAnswer,
-    ToolsAnswer,
-)
-from glovebox.request import Options, SandboxOptions, SearchOptions
-from glovebox.snapshot_records import (
-    Collected,
-    Diff,
-    Forked,
+    Replaced,
+    Reset,
     Restored,
     RolledBack,
+    Sandbox,
+    SandboxExplanation,
+    Search,
+    Seeded,
+    ServerSettings,
+    Settled,
     Snapshot,
     SnapshotVerification,
     TakenSnapshot,
+    Token,
+    ToolAnswer,
+    ToolsAnswer,
     Undone,
+    Unpacked,
+    Workspace,
 )
-from glovebox.traffic_records import NetworkPage
+from glovebox.request import Options, SandboxOptions, SearchOptions
 
 # The server answers a waiting call after ten minutes at the latest; then the client asks again.
 _WAIT = 630.0

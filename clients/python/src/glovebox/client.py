@@ -1,11 +1,12 @@
-"""The client for code that waits."""
+# Generated from async_client.py by clients/python/generate.py: do not edit.
+"""The client, for code that waits."""
 
 from __future__ import annotations
 
 import os
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
@@ -13,10 +14,15 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 import httpx
 
 from glovebox import approval_calls, calls, network_calls, request
-from glovebox.approval_records import Replayed
 from glovebox.approvals import Approvals, Grants
 from glovebox.audit import Audit
-from glovebox.call import Answer, Call
+from glovebox.execs import Execs
+from glovebox.secrets import Secrets
+from glovebox.skills import Skills
+from glovebox.snapshots import Snapshots
+from glovebox.webhooks import Webhooks
+from glovebox.workspaces import Workspaces
+from glovebox.call import Answer, Call, Page
 from glovebox.download import Download
 from glovebox.errors import (
     ApiError,
@@ -27,18 +33,17 @@ from glovebox.errors import (
     Unavailable,
     UnexpectedAnswer,
 )
-from glovebox.execs import Execs
-from glovebox.network_records import Retrieved
 from glovebox.records import (
     Backend,
     Exec,
     Explanation,
     Health,
     NewToken,
-    Page,
     Pool,
     Pruned,
     Recreated,
+    Replayed,
+    Retrieved,
     Sandbox,
     SandboxExplanation,
     ServerSettings,
@@ -47,14 +52,9 @@ from glovebox.records import (
 )
 from glovebox.request import Options, SandboxOptions
 from glovebox.retry import Patience
-from glovebox.secrets import Secrets
-from glovebox.skills import Skills
-from glovebox.snapshots import Snapshots
 from glovebox.started import Started
 from glovebox.target import Target, Verify
-from glovebox.webhooks import Webhooks
 from glovebox.wire import headers, passing, timeouts
-from glovebox.workspaces import Workspaces
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -312,12 +312,15 @@ class Glovebox:
         response.read()
         return Answer(response.status_code, response.headers, response.content).error()
 
-    def _pages(self, page: Callable[[Optional[str]], Page[T]]) -> Iterator[T]:
+    def _pages(
+        self, page: Callable[[Optional[str]], Page[T]]
+    ) -> Iterator[T]:
         cursor: Optional[str] = None
         seen: set[str] = set()
         while True:
             found = page(cursor)
-            yield from found.items
+            for item in found.items:
+                yield item
             cursor = found.next
             if cursor is None:
                 return

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from glovebox.call import Call, changing, getting, of, query, segment
-from glovebox.change_records import Settled
-from glovebox.effect_records import EffectPage
-from glovebox.records import Exec
-from glovebox.result_records import TaskResult
+from glovebox.records import EffectPage, Exec, Settled, TaskResult
 
 # The server answers a waiting call after ten minutes at the latest, and what is carried into a
 # workspace takes its time.

@@ -1,3 +1,4 @@
+# Generated from async_execs.py by clients/python/generate.py: do not edit.
 """What was run, for code that waits: its record, its output and its effects."""
 
 from __future__ import annotations
@@ -8,14 +9,21 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Optional, Union
 
 from glovebox import calls, effect_calls
-from glovebox.change_records import Changes, Settled
 from glovebox.decode import Text
-from glovebox.effect_records import Effect, EffectPage
 from glovebox.errors import ApiError, ConnectionFailed, GloveboxError
-from glovebox.records import Artifacts, Event, Exec, Observation
-from glovebox.result_records import TaskResult
+from glovebox.events import Event
+from glovebox.records import (
+    Artifacts,
+    Changes,
+    Effect,
+    EffectPage,
+    Exec,
+    NetworkPage,
+    Observation,
+    Settled,
+    TaskResult,
+)
 from glovebox.stream import Follow
-from glovebox.traffic_records import NetworkPage
 
 if TYPE_CHECKING:
     from glovebox.client import Glovebox
@@ -73,7 +81,9 @@ class Execs:
         A connection that is cut is made again, and nothing comes twice or is left out."""
         return self._follow(Follow(exec_id, after, self._client._patience))
 
-    def network(self, exec_id: str, *, after: int = 0, wait: float = 0.0) -> NetworkPage:
+    def network(
+        self, exec_id: str, *, after: int = 0, wait: float = 0.0
+    ) -> NetworkPage:
         """What its programs did to get out, from a place in the log on: each attempt with its
         decision. Waits up to `wait` seconds for something new while it runs."""
         return self._client._send(calls.network(exec_id, after, wait))
@@ -184,7 +194,8 @@ class Execs:
                     if not response.is_success:
                         raise self._client._refused(response)
                     for piece in response.iter_bytes():
-                        yield from follow.feed(piece)
+                        for event in follow.feed(piece):
+                            yield event
                         if follow.enough():
                             break
             except (ApiError, ConnectionFailed) as error:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
-from glovebox.call import Answer, Call, changing, getting, of, page_of, segment
-from glovebox.network_records import Retrieved, Webhook, WebhookDelivery
-from glovebox.records import Page
+from glovebox.call import Answer, Call, Page, changing, getting, of, page_of, segment
+from glovebox.records import Retrieved, Webhook, WebhookDelivery
 
 #: Longer than a server reads.
 _READING = 120.0

@@ -9,62 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Optional, TypedDict, Union, cast
 
 from glovebox.decode import Text
-
-
-class PresetResponse(TypedDict, total=False):
-    """An answer to a simulated program's requests, over TLS or not. `host` must be there."""
-
-    #: A name; `*.x` is every name below `x`, `*` every name.
-    host: str
-    port: int
-    method: str
-    #: A glob over the path without its query: `*` stays within a segment, `**` does not.
-    path: str
-    #: 200 without it.
-    status: int
-    headers: Mapping[str, str]
-    #: At most one of these three.
-    body: str
-    body_base64: str
-    json: Any
-
-
-class RateLimit(TypedDict):
-    requests: int
-    per_ms: int
-
-
-class Fault(TypedDict, total=False):
-    """How the world fails in a simulation. One of `host` and `tool` must be there."""
-
-    host: str
-    #: The name of a tool that asks by itself, a glob.
-    tool: str
-    #: Of a hundred tries so many succeed.
-    success_percent: int
-    #: `random`, `alternating` or `burst`.
-    pattern: str
-    #: `error`, `timeout` or `crash`.
-    failure: str
-    latency_ms: int
-    #: Up to so much more, at random.
-    jitter_ms: int
-    rate_limit: RateLimit
-
-
-class Simulation(TypedDict, total=False):
-    """What a simulated program is told instead of the truth; all of it is optional."""
-
-    #: The first that fits answers.
-    responses: Sequence[PresetResponse]
-    #: The first that fits holds.
-    faults: Sequence[Fault]
-    #: What tools that know of the simulation are given, by name; of a mock, `output` is the answer.
-    data: Mapping[str, Any]
-    #: Whether reads are effects too.
-    reads: bool
-    #: Makes what is random the same each time.
-    seed: int
+from glovebox.records import Simulation
 
 
 class Options(TypedDict, total=False):

@@ -6,9 +6,8 @@ import base64
 from collections.abc import Sequence
 from typing import Any, Optional, Union
 
-from glovebox.call import Call, changing, getting, of, page_of, segment
-from glovebox.records import Page
-from glovebox.secret_records import Secret, SecretGrant, SecretRemoval, SecretRevocation
+from glovebox.call import Call, Page, changing, getting, of, page_of, segment
+from glovebox.records import Secret, SecretGrant, SecretRemoval, SecretRevocation
 
 
 def list_secrets(**filters: object) -> Call[Page[Secret]]:

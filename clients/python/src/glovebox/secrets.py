@@ -1,3 +1,4 @@
+# Generated from async_secrets.py by clients/python/generate.py: do not edit.
 """Secrets, for code that waits."""
 
 from __future__ import annotations
@@ -6,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Optional, Union
 
 from glovebox import secret_calls
-from glovebox.secret_records import Secret, SecretGrant, SecretRemoval, SecretRevocation
+from glovebox.records import Secret, SecretGrant, SecretRemoval, SecretRevocation
 
 if TYPE_CHECKING:
     from glovebox.client import Glovebox

@@ -7,8 +7,8 @@ from typing import Any
 
 from glovebox import request
 from glovebox.call import Call, changing, getting, of, segment
+from glovebox.records import Skill, SkillAnswer, SkillList
 from glovebox.request import SkillOptions
-from glovebox.skill_records import Skill, SkillAnswer, SkillList
 
 # As for an exec that is waited for.
 _WAIT = 630.0

@@ -1,3 +1,4 @@
+# Generated from async_skills.py by clients/python/generate.py: do not edit.
 """Skills, for code that waits."""
 
 from __future__ import annotations
@@ -7,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from glovebox import skill_calls
 from glovebox.errors import ApiError
+from glovebox.records import Skill, SkillAnswer, SkillList
 from glovebox.request import SkillOptions
-from glovebox.skill_records import Skill, SkillAnswer, SkillList
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

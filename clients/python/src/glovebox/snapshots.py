@@ -1,3 +1,4 @@
+# Generated from async_snapshots.py by clients/python/generate.py: do not edit.
 """Workspaces as they were, for code that waits."""
 
 from __future__ import annotations
@@ -6,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Optional
 
 from glovebox import calls
-from glovebox.snapshot_records import (
+from glovebox.records import (
     Collected,
     Diff,
     Forked,

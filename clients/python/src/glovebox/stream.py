@@ -10,7 +10,7 @@ from typing import Any, Callable, Generic, Optional, TypeVar
 
 from glovebox import decode
 from glovebox.errors import ConnectionFailed, GloveboxError, UnexpectedAnswer, WaitTimeout
-from glovebox.records import Event
+from glovebox.events import Event
 from glovebox.retry import Patience
 
 # The server says something every 15 seconds, if only that it is still there.

@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 from glovebox import decode
 from glovebox.errors import ConnectionFailed, GloveboxError, UnexpectedAnswer
-from glovebox.file_records import WatchEvent
+from glovebox.events import WatchEvent
 from glovebox.retry import Patience
 from glovebox.stream import GOOD, Lines, now
 

@@ -1,3 +1,4 @@
+# Generated from async_webhooks.py by clients/python/generate.py: do not edit.
 """Webhooks, for code that waits."""
 
 from __future__ import annotations
@@ -6,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Optional
 
 from glovebox import network_calls
-from glovebox.network_records import Webhook, WebhookDelivery
+from glovebox.records import Webhook, WebhookDelivery
 
 if TYPE_CHECKING:
     from glovebox.client import Glovebox

@@ -1,3 +1,4 @@
+# Generated from async_workspaces.py by clients/python/generate.py: do not edit.
 """Workspaces and their files, for code that waits."""
 
 from __future__ import annotations
@@ -8,11 +9,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Optional, Union
 
 from glovebox import calls, tree
+from glovebox.call import FileContent
 from glovebox.decode import Text
 from glovebox.errors import ApiError, ConnectionFailed, GloveboxError
-from glovebox.file_records import (
+from glovebox.events import WatchEvent
+from glovebox.records import (
     Copied,
-    FileContent,
     FileInfo,
     Glob,
     Listing,
@@ -21,7 +23,6 @@ from glovebox.file_records import (
     Search,
     Seeded,
     Unpacked,
-    WatchEvent,
     Workspace,
 )
 from glovebox.request import SearchOptions
@@ -297,7 +298,8 @@ class Workspaces:
                     if not response.is_success:
                         raise self._client._refused(response)
                     for piece in response.iter_bytes():
-                        yield from watching.feed(piece)
+                        for event in watching.feed(piece):
+                            yield event
                         if watching.done:
                             break
             except (ApiError, ConnectionFailed) as error:
