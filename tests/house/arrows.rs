@@ -11,7 +11,7 @@ const LAYERS: [&[&str]; 7] = [
     &["policy", "store", "workspace", "cage", "gateway"],
     &["backend", "snapshot"],
     &["engine"],
-    &["serve"],
+    &["serve", "bench"],
     &["cli"],
 ];
 

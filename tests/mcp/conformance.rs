@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use support::{Caller, McpTools, Server, Start, Trial};
+use support::{Caller, McpTools, Start, Trial};
 
 use crate::proxy::Proxy;
 
@@ -59,7 +59,7 @@ fn everything(revision: &str, scenarios: usize) {
     let Some(tools) = McpTools::find() else {
         return;
     };
-    let start = Start::default().outside("GLOVEBOX_TEST_MCP_FIXTURES", "1");
+    let start = Start::of(env!("CARGO_BIN_EXE_mcp-fixtures"));
     let required = required(&tools, revision);
     assert_eq!(
         required.len(),
@@ -70,8 +70,7 @@ fn everything(revision: &str, scenarios: usize) {
         let is_fine = |name: &String| judged.get(name).is_some_and(|it| passes(it));
         !required.iter().all(is_fine)
     };
-    let look = assert_serves_fixtures;
-    let (judged, is_conformant) = judged(&tools, revision, &start, look, fails);
+    let (judged, is_conformant) = judged(&tools, revision, &start, fails);
     let mut failed = Vec::new();
     for name in &required {
         let checks = judged.get(name).map_or(&[][..], Vec::as_slice);
@@ -116,7 +115,7 @@ fn what_is_common(revision: &str, more: &[&str]) {
         let mut all = COMMON.iter().chain(more).filter_map(|it| judged.get(*it));
         all.any(|checks| !failed(checks).is_empty())
     };
-    let (judged, _) = judged(&tools, revision, &Start::default(), |_, _| {}, fails);
+    let (judged, _) = judged(&tools, revision, &Start::default(), fails);
     let mut seen = 0;
     for name in COMMON.iter().chain(more) {
         // Two of them are of one revision alone.
@@ -136,13 +135,11 @@ fn judged(
     tools: &McpTools,
     revision: &str,
     start: &Start,
-    look: impl FnOnce(&Server, &str),
     fails: impl Fn(&Judged) -> bool,
 ) -> (Judged, bool) {
     let trial = Trial::in_memory(Caller::Root).unwrap();
     let server = start.on(&trial);
     let token = server.token_of("agent", "local", "suite");
-    look(&server, &token);
     let proxy = Proxy::to(server.address, &token);
     let mut attempt = 1;
     let judged = loop {
@@ -171,15 +168,6 @@ fn judged(
     assert_eq!(server.stop(), 0);
     trial.end();
     judged
-}
-
-/// A binary without them would fail in fifty ways that say nothing.
-fn assert_serves_fixtures(server: &Server, token: &str) {
-    let tools = crate::wire::Http::new(server.address, Some(token)).tools();
-    assert!(
-        tools.iter().any(|it| it == "test_simple_text"),
-        "this glovebox was built without `--features glovebox/mcp-fixtures`: {tools:?}"
-    );
 }
 
 /// The server's scenarios in the suite's own list: names below `server:`, up to the next key.

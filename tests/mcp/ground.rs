@@ -149,7 +149,7 @@ impl Ground {
 
     /// Runs `tests/mcp/NAME.py` with this client, and returns what it reports.
     pub(crate) fn script(&self, tools: &McpTools, name: &str, mode: Mode) -> Value {
-        let here = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("mcp");
+        let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
         let place = match self.way {
             Way::Http => json!({
                 "url": format!("http://{}/mcp", self.server().address),

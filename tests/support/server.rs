@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -19,11 +20,21 @@ const LEAVING: Duration = Duration::from_secs(10);
 /// How a server is started.
 #[derive(Debug, Clone, Default)]
 pub struct Start {
+    /// `glovebox` without it.
+    program: Option<PathBuf>,
     options: Vec<String>,
     environment: Vec<(String, String)>,
 }
 
 impl Start {
+    /// Another program, which takes the arguments of `glovebox serve` and says where it listens.
+    pub fn of(program: impl Into<PathBuf>) -> Self {
+        Self {
+            program: Some(program.into()),
+            ..Self::default()
+        }
+    }
+
     #[must_use]
     pub fn with<Word: Into<String>>(mut self, options: impl IntoIterator<Item = Word>) -> Self {
         self.options.extend(options.into_iter().map(Into::into));
@@ -102,7 +113,7 @@ impl Start {
     }
 
     pub fn command(&self, trial: &Trial) -> Command {
-        let mut command = Command::new(glovebox());
+        let mut command = Command::new(self.program.clone().unwrap_or_else(glovebox));
         for key in [
             "GLOVEBOX_CONFIG",
             "GLOVEBOX_STATE_DIR",

@@ -4,6 +4,7 @@ mod approval;
 mod artifact;
 mod audit;
 mod backend;
+mod bench;
 mod cache;
 mod execs;
 mod file;
@@ -40,6 +41,7 @@ pub(crate) use audit::{
     AuditCommand, AuditVerb, ExportArgs, QueryArgs, TailArgs, TimelineArgs, VerifyArgs,
 };
 pub(crate) use backend::{BackendCommand, BackendVerb, ProbeArgs};
+pub(crate) use bench::BenchArgs;
 pub(crate) use cache::{
     CacheCommand, CacheFillArgs, CacheLsArgs, CachePruneArgs, CacheRmArgs, CacheVerb,
 };
@@ -189,7 +191,7 @@ pub(crate) enum Command {
     Image(ImageCommand),
     Backend(BackendCommand),
     Doctor(DoctorArgs),
-    Bench(crate::commands::bench::BenchArgs),
+    Bench(BenchArgs),
     Policy(PolicyCommand),
     Approval(ApprovalCommand),
     Secret(SecretCommand),

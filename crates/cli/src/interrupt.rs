@@ -1,12 +1,16 @@
 //! Ctrl-C and friends: once asks the run to stop, a second time ends it at once.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use glovebox_engine::{Cancel, Canceler};
 use glovebox_model::{Code, Error, Result, Stage};
 use rustix::pipe::{PipeFlags, pipe_with};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
+
+const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 /// Asks for the end of a run, one byte for each time, here or on a server.
 #[derive(Debug)]
@@ -42,8 +46,17 @@ pub(crate) fn presses() -> Result<(OwnedFd, Asker)> {
     Ok((presses, asker))
 }
 
+/// Set by the first signal, for work that has no run to ask.
+pub(crate) fn flag() -> Result<Arc<AtomicBool>> {
+    let asked = Arc::new(AtomicBool::new(false));
+    for signal in SIGNALS {
+        signal_hook::flag::register(signal, Arc::clone(&asked)).map_err(failed)?;
+    }
+    Ok(asked)
+}
+
 fn register(asker: &Asker) -> Result<()> {
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in SIGNALS {
         let own = asker.0.try_clone().map_err(failed)?;
         pipe::register(signal, own).map_err(failed)?;
     }

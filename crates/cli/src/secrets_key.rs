@@ -23,7 +23,7 @@ pub(crate) fn take() -> Result<()> {
             .caused_by(error)
             .hint("use `GLOVEBOX_SECRETS_KEY_FILE` instead")
     };
-    let taken = glovebox_cage::take_variable(c"GLOVEBOX_SECRETS_KEY");
+    let taken = glovebox_engine::take_variable(c"GLOVEBOX_SECRETS_KEY");
     let Some(value) = taken.map_err(|error| failed(&error))?.map(Zeroizing::new) else {
         return Ok(());
     };

@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use glovebox_backend::{Docker, Ended, Host, Keepers, Probe, Remains, Run, Sandbox, WayOut};
+use glovebox_backend::{
+    Docker, Ended, EngineFacts, Host, Keepers, Probe, Remains, Run, Sandbox, WayOut,
+};
 use glovebox_model::{
     BackendName, Code, DockerConfig, Error, Evidence, Grade, Guarantee, Isolation, NetworkMode,
     Profile, Result, SandboxConfig, Stage, Writes,
@@ -69,6 +71,11 @@ pub(crate) struct Backends {
 struct Known {
     docker: Arc<Docker>,
     seen: Option<(Instant, Arc<Probe>)>,
+}
+
+/// What the container engine of this configuration says, asked anew. Nothing is started in it.
+pub fn probe_docker(config: DockerConfig, state: &Path) -> Result<EngineFacts> {
+    Docker::new(config, state)?.probe().usable
 }
 
 impl Backends {

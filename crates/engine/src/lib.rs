@@ -38,7 +38,7 @@ mod webhooks;
 mod workspaces;
 
 pub use approvals::{Approver, Difference, Replayed};
-pub use backends::BackendView;
+pub use backends::{BackendView, probe_docker};
 pub use dispatch::{
     Attended, ContainerEngine, Dispatcher, Drained, EVENTS_KEPT, Event, EventPage, Health,
     HouseRules, KEYS_KEPT, LEASE, Load, Progress, Quota, Spawner, Submission, Submitted, What,
@@ -47,8 +47,8 @@ pub use dispatch::{
 pub use effects::{Listener, Rehearsed};
 pub use engine::{Engine, Io, Seat, Settings};
 pub use glovebox_backend::probe;
-pub use glovebox_backend::{Cancel, Canceler, Sink, Stream};
-pub use glovebox_cage::Handle as Keeper;
+pub use glovebox_backend::{Cancel, Canceler, EngineFacts, Sink, Stream};
+pub use glovebox_cage::{Handle as Keeper, take_variable};
 pub use glovebox_egress::retrieve::{RetrieveRequest, Retrieved};
 pub use kept::{Next, Pruned, Recreated, SandboxExplanation, SandboxRequest, Selection, Trouble};
 pub use loan::Loan;

@@ -17,7 +17,6 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::Api;
-use crate::server::Server;
 
 /// One message of a client: as much as the API takes for an exec.
 const MESSAGE_MOST: usize = 20 << 20;
@@ -27,21 +26,13 @@ const SESSIONS: usize = 64;
 const IDLE: Duration = Duration::from_secs(30 * 60);
 const SESSION: &str = "mcp-session-id";
 
-/// To be mounted where it is to be found. Ends with `stop`.
-pub fn service(server: Server, stop: CancellationToken) -> Router {
-    let sessions = Sessions::new(Arc::clone(server.api()));
-    #[cfg(feature = "mcp-fixtures")]
-    if crate::fixtures::enabled() {
-        let fixtures = crate::fixtures::Fixtures::new(Arc::clone(server.codec()));
-        return mounted(fixtures, sessions, stop);
-    }
-    mounted(server, sessions, stop)
-}
-
-fn mounted<S>(handler: S, sessions: Sessions, stop: CancellationToken) -> Router
+/// Serves `handler`, a [`Server`](crate::Server) or another one, to the callers that `api` knows. The
+/// caller of this function decides on which path. Ends with `stop`.
+pub fn service<H>(handler: H, api: Arc<dyn Api>, stop: CancellationToken) -> Router
 where
-    S: ServerHandler + Clone,
+    H: ServerHandler + Clone,
 {
+    let sessions = Sessions::new(api);
     // Which hosts and origins are answered was decided before a request came here.
     let mut config = StreamableHttpServerConfig::default().disable_allowed_hosts();
     config.max_request_body_bytes = MESSAGE_MOST;

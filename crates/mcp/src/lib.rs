@@ -8,8 +8,6 @@ mod catalogue;
 mod consent;
 mod exec;
 mod fence;
-#[cfg(feature = "mcp-fixtures")]
-mod fixtures;
 mod follow;
 mod http;
 mod question;

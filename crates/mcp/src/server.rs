@@ -89,15 +89,6 @@ impl Server {
         self.under_way.subscribe()
     }
 
-    #[cfg(feature = "mcp-fixtures")]
-    pub(crate) fn codec(&self) -> &Arc<RequestStateCodec> {
-        &self.codec
-    }
-
-    pub(crate) fn api(&self) -> &Arc<dyn Api> {
-        &self.api
-    }
-
     fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
         let head = context.extensions.get::<Parts>();
         self.api

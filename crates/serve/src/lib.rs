@@ -52,6 +52,6 @@ mod wire;
 
 pub use auth::{Issued, TokenKey, bootstrap};
 pub use inside::{Inside, LocalAgent, Who};
-pub use options::{Options, Times, TlsFiles};
+pub use options::{McpService, Options, Times, TlsFiles};
 pub use server::{Listening, Reread, Stop, Summary, run};
 pub use wire::answer;

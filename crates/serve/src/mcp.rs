@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::body::{Limit, whole};
 use crate::failure::Failure;
 use crate::inside::{Inside, Who};
+use crate::options::McpService;
 
 /// Where it is.
 pub(crate) const PATH: &str = "/mcp";
@@ -63,7 +64,7 @@ impl Inside {
 }
 
 /// The service, for callers of the network. Ends with `stop`.
-pub(crate) fn router(app: &App, stop: CancellationToken) -> Result<Router> {
+pub(crate) fn router(app: &App, service: McpService, stop: CancellationToken) -> Result<Router> {
     let scheme = if app.hosts().is_tls() {
         "https"
     } else {
@@ -81,8 +82,8 @@ pub(crate) fn router(app: &App, stop: CancellationToken) -> Result<Router> {
              `glovebox --server {scheme}://{{host}} approval approve {{id}}`"
         ),
     };
-    let server = Inside::beside(app.clone()).mcp(setting)?;
-    let service = glovebox_mcp::service(server, stop);
+    let inside = Inside::beside(app.clone());
+    let service = service(inside.mcp(setting)?, Arc::new(inside), stop);
     Ok(service.layer(from_fn_with_state(app.clone(), read_whole)))
 }
 

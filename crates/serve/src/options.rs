@@ -1,7 +1,16 @@
 //! What the operator decides when a server is started.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use axum::Router;
+use glovebox_mcp::{Api, Server};
+use tokio_util::sync::CancellationToken;
+
+/// Makes the service at `/mcp` from Glovebox's own tools and the API behind them. It ends with the
+/// token.
+pub type McpService = fn(Server, Arc<dyn Api>, CancellationToken) -> Router;
 
 /// How a server listens and how patient it is. [`Options::new`] is what `glovebox serve` does
 /// without a flag.
@@ -24,6 +33,8 @@ pub struct Options {
     /// How long execs may go on after the first signal.
     pub patience: Duration,
     pub times: Times,
+    /// Glovebox's own tools, unless another handler is to be served over the same transport.
+    pub mcp: McpService,
 }
 
 #[derive(Debug, Clone)]
@@ -87,6 +98,7 @@ impl Options {
             bad_tokens: Self::BAD_TOKENS,
             patience: Self::PATIENCE,
             times: Times::default(),
+            mcp: glovebox_mcp::service,
         }
     }
 }

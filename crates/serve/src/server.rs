@@ -139,7 +139,7 @@ async fn serve(
         dispatcher.elicitation().unwrap_or(false),
     );
     let hush = CancellationToken::new();
-    let mcp = crate::mcp::router(&app, hush.clone())?;
+    let mcp = crate::mcp::router(&app, options.mcp, hush.clone())?;
     let (close, closing) = watch::channel(false);
     let places = Arc::new(Semaphore::new(options.connections));
     let hall = Hall {

@@ -2,12 +2,9 @@
 
 use std::fmt::Write as _;
 
+use glovebox_bench::{Absent, Listing, Outcome, Payload, Report, Row};
 use glovebox_model::ByteString;
 
-use super::contender::Contender;
-use super::peer::Absent;
-use super::report::{Measured, Report, Row};
-use super::stage::Payload;
 use crate::human::command_line;
 use crate::paint::{Paint, Tone};
 use crate::render::one_line;
@@ -29,10 +26,10 @@ pub(super) fn report(report: &Report, paint: Paint) -> String {
         }
     }
     let mut sections = vec![comparisons(report).text(paint), memory(report).text(paint)];
-    if !report.twins.is_empty() {
+    if !report.equivalents.is_empty() {
         let mut table = Table::new(["BWRAP", "WHAT OF OUR PLAN DOES THE SAME"]);
-        for twin in &report.twins {
-            table.push([twin.bwrap.into(), twin.ours.into()]);
+        for equivalent in &report.equivalents {
+            table.push([equivalent.bwrap.into(), equivalent.ours.into()]);
         }
         sections.push(table.text(paint));
     }
@@ -42,18 +39,14 @@ pub(super) fn report(report: &Report, paint: Paint) -> String {
     text
 }
 
-/// Who would take part, without measuring anything.
-pub(super) fn list(contenders: &[Contender], missing: &[Absent], paint: Paint) -> String {
+/// The contenders that would be measured.
+pub(super) fn listing(listing: &Listing, paint: Paint) -> String {
     let mut table = Table::new(["NAME", "PROGRAM", "WHAT"]);
-    for contender in contenders {
+    for contender in &listing.contenders {
         let program = contender.payload.argv().join(" ");
-        table.push([
-            contender.name().into(),
-            program.into(),
-            contender.what().into(),
-        ]);
+        table.push([contender.name.into(), program.into(), contender.what.into()]);
     }
-    table.text(paint) + &absent(missing)
+    table.text(paint) + &absent(&listing.absent)
 }
 
 fn host(report: &Report) -> String {
@@ -76,8 +69,8 @@ fn times<'row>(rows: impl Iterator<Item = &'row Row>) -> Table<7> {
     let mut table = Table::new(["NAME", "MIN", "P50", "P99", "x VFORK", "N", "WHAT"]);
     for row in rows {
         let nothing = || Cell::from("-");
-        table.push(match &row.result {
-            Measured::Samples(it) => [
+        table.push(match &row.outcome {
+            Outcome::Samples(it) => [
                 row.name.into(),
                 time(it.min_us).into(),
                 time(it.p50_us).into(),
@@ -87,7 +80,7 @@ fn times<'row>(rows: impl Iterator<Item = &'row Row>) -> Table<7> {
                 it.count.to_string().into(),
                 row.what.into(),
             ],
-            Measured::Failure(why) => [
+            Outcome::Failure(why) => [
                 row.name.into(),
                 nothing(),
                 nothing(),
@@ -117,7 +110,7 @@ fn comparisons(report: &Report) -> Table<6> {
     table
 }
 
-/// Said, and nothing more: what is fast enough is not for a host under load to decide.
+/// For the reader alone: a host under load cannot decide what is fast enough.
 fn verdict(is_met: Option<bool>) -> Cell {
     match is_met {
         Some(true) => Cell::toned(Tone::Good, "met"),
@@ -139,10 +132,10 @@ fn memory(report: &Report) -> Table<7> {
     let mut table = Table::new(header);
     let kilobytes = |bytes: u64| format!("{} kB", bytes / 1024);
     let nothing = || Cell::from("-");
-    for holding in &report.memory {
-        for it in &holding.processes {
+    for memory in &report.memory {
+        for it in &memory.processes {
             table.push([
-                holding.name.into(),
+                memory.name.into(),
                 (&it.process).into(),
                 kilobytes(it.rss_bytes).into(),
                 kilobytes(it.pss_bytes).into(),
@@ -151,25 +144,25 @@ fn memory(report: &Report) -> Table<7> {
                 "".into(),
             ]);
         }
-        let what = match &holding.failure {
+        let what = match &memory.failure {
             Some(why) => Cell::toned(Tone::Bad, why),
             None => "all".into(),
         };
-        let private = match &holding.failure {
+        let private = match &memory.failure {
             Some(_) => nothing(),
-            None => kilobytes(holding.private_bytes).into(),
+            None => kilobytes(memory.private_bytes).into(),
         };
-        let aim = holding
+        let aim = memory
             .aim_bytes
             .map(|bytes| format!("<= {}", kilobytes(bytes)));
         table.push([
-            holding.name.into(),
+            memory.name.into(),
             what,
             nothing(),
             nothing(),
             private,
             aim.as_deref().unwrap_or("-").into(),
-            verdict(holding.is_met()),
+            verdict(memory.is_met()),
         ]);
     }
     table
@@ -227,7 +220,11 @@ mod tests {
             why: "not found in `PATH`".into(),
             hint: "apt-get install bubblewrap".into(),
         };
-        let text = list(&[], &[missing], Paint::Plain);
+        let nothing_else = Listing {
+            contenders: Vec::new(),
+            absent: vec![missing],
+        };
+        let text = listing(&nothing_else, Paint::Plain);
         assert!(text.ends_with("apt-get install bubblewrap\n"), "{text}");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use glovebox_backend::{Docker, EngineFacts};
+use glovebox_engine::{EngineFacts, probe_docker};
 use glovebox_model::{Correlation, Lifetime, SpaceId};
 use glovebox_policy::Config;
 
@@ -21,8 +21,7 @@ pub(super) fn check(config: &Config, state: Option<&Path>) -> Option<Check> {
     // Only to be looked at: any directory that is there will do.
     let temporary = std::env::temp_dir();
     let state = state.filter(|it| it.exists()).unwrap_or(&temporary);
-    let probed = Docker::new(config, state).and_then(|docker| docker.probe().usable);
-    Some(match probed {
+    Some(match probe_docker(config, state) {
         Ok(facts) => Check::ok(NAME, told(&facts)),
         Err(error) => {
             let fix = (!error.hints.is_empty()).then(|| error.hints.join("; "));

@@ -1,67 +1,60 @@
-//! The whole result, as JSON shows it; the text is made from it.
+//! The whole result, as its JSON.
 
 use std::fmt;
 
 use serde::Serialize;
 
-use super::bwrap::{TWINS, Twin};
-use super::contender::{Contender, Role};
-use super::host::Host;
-use super::memory::Holding;
-use super::peer::{Absent, Peer};
-use super::rounds::Outcome;
-use super::samples::Quantiles;
-use super::stage::Payload;
+use crate::bwrap::{EQUIVALENTS, Equivalent};
+use crate::contender::{Contender, Role};
+use crate::host::Host;
+use crate::memory::MemoryUse;
+use crate::payload::Payload;
+use crate::peer::{Absent, Peer};
+use crate::rounds::Outcome;
+use crate::samples::Quantiles;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
-    pub(super) host: Host,
-    pub(super) rows: Vec<Row>,
-    pub(super) comparisons: Vec<Comparison>,
-    pub(super) memory: Vec<Holding>,
-    pub(super) absent: Vec<Absent>,
+pub struct Report {
+    pub host: Host,
+    pub rows: Vec<Row>,
+    pub comparisons: Vec<Comparison>,
+    pub memory: Vec<MemoryUse>,
+    pub absent: Vec<Absent>,
     /// Only where bubblewrap took part.
-    pub(super) twins: Vec<Twin>,
+    #[serde(rename = "twins")]
+    pub equivalents: Vec<Equivalent>,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
-    pub(super) payload: Payload,
-    pub(super) name: &'static str,
-    pub(super) what: &'static str,
-    pub(super) argv: Vec<String>,
+pub struct Row {
+    pub payload: Payload,
+    pub name: &'static str,
+    pub what: &'static str,
+    pub argv: Vec<String>,
     #[serde(skip)]
     role: Role,
     #[serde(flatten)]
-    pub(super) result: Measured,
+    pub outcome: Outcome,
     /// The middle sample, as a multiple of the baseline's.
-    pub(super) of_baseline: Option<f64>,
+    pub of_baseline: Option<f64>,
 }
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Measured {
-    Samples(Quantiles),
-    Failure(String),
-}
-
-/// One ratio with what the design aims at. Missing an aim fails nothing: figures belong to their
-/// host.
+/// One ratio, with the aim of the design. Missing an aim fails nothing: figures belong to their host.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Comparison {
-    pub(super) payload: Payload,
-    pub(super) what: String,
+pub struct Comparison {
+    pub payload: Payload,
+    pub what: String,
     /// Of the middle samples.
-    pub(super) ratio: f64,
+    pub ratio: f64,
     /// Of the fastest samples: what other work on the host disturbs least.
-    pub(super) ratio_of_min: f64,
-    pub(super) aim: Option<Aim>,
+    pub ratio_of_min: f64,
+    pub aim: Option<Aim>,
     /// By the middle samples.
-    pub(super) is_met: Option<bool>,
+    pub is_met: Option<bool>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Aim {
+pub enum Aim {
     AtMost(f64),
     AtLeast(f64),
 }
@@ -92,18 +85,18 @@ impl Serialize for Aim {
 
 impl Row {
     fn quantiles(&self) -> Option<&Quantiles> {
-        match &self.result {
-            Measured::Samples(quantiles) => Some(quantiles),
-            Measured::Failure(_) => None,
+        match &self.outcome {
+            Outcome::Samples(quantiles) => Some(quantiles),
+            Outcome::Failure(_) => None,
         }
     }
 }
 
 impl Report {
-    pub(super) fn new(
+    pub(crate) fn new(
         contenders: &[Contender],
         outcomes: Vec<Outcome>,
-        memory: Vec<Holding>,
+        memory: Vec<MemoryUse>,
         absent: Vec<Absent>,
     ) -> Self {
         let mut rows: Vec<Row> = contenders
@@ -115,10 +108,7 @@ impl Report {
                 what: contender.what(),
                 argv: contender.argv(),
                 role: contender.role,
-                result: match outcome {
-                    Outcome::Measured(quantiles) => Measured::Samples(quantiles),
-                    Outcome::Failed(why) => Measured::Failure(why),
-                },
+                outcome,
                 of_baseline: None,
             })
             .collect();
@@ -130,12 +120,16 @@ impl Report {
         }
         let bwrap = rows.iter().any(|row| row.role == Role::Peer(Peer::Bwrap));
         Self {
-            host: Host::look(),
+            host: Host::read(),
             comparisons: comparisons(&rows),
             rows,
             memory,
             absent,
-            twins: if bwrap { TWINS.to_vec() } else { Vec::new() },
+            equivalents: if bwrap {
+                EQUIVALENTS.to_vec()
+            } else {
+                Vec::new()
+            },
         }
     }
 }
@@ -209,7 +203,7 @@ fn comparisons(rows: &[Row]) -> Vec<Comparison> {
     found
 }
 
-/// What the design wants of a ratio.
+/// The aim of the design for a ratio.
 fn aim(payload: Payload, over: Role, under: Role) -> Option<Aim> {
     match (payload, over, under) {
         (Payload::True, Role::Native, Role::Baseline) => Some(Aim::AtMost(3.5)),
@@ -243,8 +237,8 @@ mod tests {
             what: "",
             argv: Vec::new(),
             role,
-            result: Quantiles::of(&[Duration::from_millis(millis)])
-                .map_or(Measured::Failure("none".into()), Measured::Samples),
+            outcome: Quantiles::of(&[Duration::from_millis(millis)])
+                .map_or(Outcome::Failure("none".into()), Outcome::Samples),
             of_baseline: None,
         }
     }
@@ -279,7 +273,7 @@ mod tests {
     #[test]
     fn what_failed_is_compared_with_nothing() {
         let mut failed = row(Role::Baseline, 1);
-        failed.result = Measured::Failure("gone".into());
+        failed.outcome = Outcome::Failure("gone".into());
         assert_eq!(comparisons(&[failed, row(Role::Native, 2)]), []);
     }
 }

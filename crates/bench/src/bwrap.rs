@@ -1,81 +1,82 @@
-//! Bubblewrap with the isolation that our own plan has, flag by flag.
+//! Bubblewrap with the isolation of our own plan, flag by flag.
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use glovebox_backend::Etc;
 use glovebox_cage::seccomp::{Arch, Filter, Group};
-use glovebox_model::{Code, Error, Result, Stage as PathStage};
+use glovebox_model::{Code, Error, Result, Stage};
 use serde::Serialize;
 
-use super::command::{Environment, Inherited, Invocation};
-use super::stage::{ENVIRONMENT, Payload, Stage};
+use crate::command::{Environment, Inherited, Invocation};
+use crate::payload::Payload;
+use crate::setup::{ENVIRONMENT, Setup};
 
-/// What one group of flags does there, and which part of our plan does it here.
+/// A group of bubblewrap's flags, and the part of our plan that does the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(super) struct Twin {
-    pub(super) bwrap: &'static str,
-    pub(super) ours: &'static str,
+pub struct Equivalent {
+    pub bwrap: &'static str,
+    pub ours: &'static str,
 }
 
-pub(super) const TWINS: [Twin; 17] = [
-    twin(
+pub(crate) const EQUIVALENTS: [Equivalent; 17] = [
+    pair(
         "--unshare-user --uid --gid",
         "user namespace, map ids, become user (ours: an outer id of its own)",
     ),
-    twin(
+    pair(
         "--unshare-pid/net/ipc/uts/cgroup",
         "pid, net, ipc, uts and cgroup namespaces",
     ),
-    twin("--die-with-parent", "die with keeper"),
-    twin("--hostname", "hostname"),
-    twin("--unshare-net (raises lo itself)", "loopback up"),
-    twin(
+    pair("--die-with-parent", "die with keeper"),
+    pair("--hostname", "hostname"),
+    pair("--unshare-net (raises lo itself)", "loopback up"),
+    pair(
         "--ro-bind /usr, --symlink, --ro-bind /etc",
         "mount /usr, links, mount /etc",
     ),
-    twin("--dev /dev", "mount /dev/*, links, terminals"),
-    twin(
+    pair("--dev /dev", "mount /dev/*, links, terminals"),
+    pair(
         "--bind work and artifacts",
         "mount /workspace/work and /workspace/artifacts (ours: id-mapped for root)",
     ),
-    twin(
+    pair(
         "--size --tmpfs, three times",
         "scratch (ours: one quota over four places)",
     ),
-    twin("--proc /proc", "proc (ours: with hidepid)"),
-    twin(
+    pair("--proc /proc", "proc (ours: with hidepid)"),
+    pair(
         "--ro-bind /dev/null over two files",
         "mask /proc/keys and /proc/kallsyms",
     ),
-    twin("--remount-ro /", "enter root, detach host, seal root"),
-    twin("--cap-drop ALL", "empty bounding set, drop capabilities"),
-    twin("always", "no new privileges"),
-    twin("--seccomp FD", "filter, the very same program"),
-    twin(
+    pair("--remount-ro /", "enter root, detach host, seal root"),
+    pair("--cap-drop ALL", "empty bounding set, drop capabilities"),
+    pair("always", "no new privileges"),
+    pair("--seccomp FD", "filter, the very same program"),
+    pair(
         "--new-session, --clearenv, --setenv",
         "new session, the order's environment",
     ),
-    twin(
+    pair(
         "has none",
         "file rules (Landlock), undumpable, resource limits, memory/pids/cpu limits",
     ),
 ];
 
-const fn twin(bwrap: &'static str, ours: &'static str) -> Twin {
-    Twin { bwrap, ours }
+const fn pair(bwrap: &'static str, ours: &'static str) -> Equivalent {
+    Equivalent { bwrap, ours }
 }
 
-pub(super) fn invocation(program: OsString, stage: &Stage, payload: Payload) -> Result<Invocation> {
+pub(crate) fn invocation(program: OsString, setup: &Setup, payload: Payload) -> Result<Invocation> {
     let failed = |error: std::io::Error| {
         let message = "cannot prepare bubblewrap's files";
-        Error::new(Code::StoreUnavailable, PathStage::Parse, message).caused_by(error)
+        Error::new(Code::StoreUnavailable, Stage::Parse, message).caused_by(error)
     };
-    let etc = Etc::below(&stage.state()).map_err(failed)?;
-    std::fs::write(stage.filter(), filter()).map_err(failed)?;
-    let mut argv = Words(vec![program]);
+    let etc = Etc::below(&setup.state()).map_err(failed)?;
+    std::fs::write(setup.filter(), filter()).map_err(failed)?;
+    let mut argv = Arguments(vec![program]);
     argv.identity();
-    argv.mounts(stage, etc.path(), failed)?;
+    argv.mounts(setup, etc.path(), failed)?;
     argv.add(["--cap-drop", "ALL", "--seccomp", "FD"]);
     let position = argv.0.len() - 1;
     argv.add(["--new-session", "--clearenv"]);
@@ -88,18 +89,18 @@ pub(super) fn invocation(program: OsString, stage: &Stage, payload: Payload) -> 
         argv: argv.0,
         expected: payload.expected(),
         environment: Environment::Empty,
-        directory: stage.work(),
+        directory: setup.work(),
         inherited: Some(Inherited {
-            file: stage.filter(),
+            file: setup.filter(),
             position,
         }),
-        within: None,
+        container: None,
     })
 }
 
-struct Words(Vec<OsString>);
+struct Arguments(Vec<OsString>);
 
-impl Words {
+impl Arguments {
     fn add<'word>(&mut self, words: impl IntoIterator<Item = &'word str>) {
         self.0.extend(words.into_iter().map(OsString::from));
     }
@@ -126,34 +127,34 @@ impl Words {
 
     fn mounts(
         &mut self,
-        stage: &Stage,
+        setup: &Setup,
         etc: &Path,
         failed: impl Fn(std::io::Error) -> Error,
     ) -> Result<()> {
         self.bind("--ro-bind", Path::new("/usr"), "/usr");
         for name in ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"] {
             match std::fs::symlink_metadata(name) {
-                Ok(facts) if facts.is_symlink() => {
+                Ok(metadata) if metadata.is_symlink() => {
                     let target = std::fs::read_link(name).map_err(&failed)?;
                     self.bind("--symlink", &target, name);
                 }
-                Ok(facts) if facts.is_dir() => self.bind("--ro-bind", Path::new(name), name),
+                Ok(metadata) if metadata.is_dir() => self.bind("--ro-bind", Path::new(name), name),
                 Ok(_) | Err(_) => {}
             }
         }
         self.bind("--ro-bind", etc, "/etc");
         self.add(["--dev", "/dev"]);
-        self.bind("--bind", &stage.work(), "/workspace/work");
-        self.bind("--bind", &stage.artifacts(), "/workspace/artifacts");
+        self.bind("--bind", &setup.work(), "/workspace/work");
+        self.bind("--bind", &setup.artifacts(), "/workspace/artifacts");
         self.add(["--dir", "/workspace/inputs", "--dir", "/run"]);
-        let limits = &stage.profile().limits;
+        let limits = &setup.profile().limits;
         let size = limits
             .disk_bytes
             .get()
             .min(limits.memory_bytes.get() / 2)
             .to_string();
-        for place in ["/tmp", "/var/tmp", "/home/sandbox"] {
-            self.add(["--size", size.as_str(), "--tmpfs", place]);
+        for directory in ["/tmp", "/var/tmp", "/home/sandbox"] {
+            self.add(["--size", size.as_str(), "--tmpfs", directory]);
         }
         self.add(["--proc", "/proc"]);
         for masked in ["/proc/keys", "/proc/kallsyms"] {

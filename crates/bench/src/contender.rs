@@ -3,20 +3,21 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use glovebox_model::{Code, Error, Result, Stage as PathStage};
+use glovebox_model::{Code, Error, Result, Stage};
 use serde::Serialize;
 
-use super::command::{Environment, Invocation};
-use super::interrupt::Interrupt;
-use super::native::{self, Begin, Limiter};
-use super::peer::{Absent, Found, Peer};
-use super::stage::{Payload, Stage};
-use super::standing::{self, Ahead, Standing};
+use crate::command::{Environment, Invocation};
+use crate::interrupt::Interrupt;
+use crate::kept::KeptSandbox;
+use crate::native::{self, ClockStart, Limiter};
+use crate::payload::Payload;
+use crate::peer::{Absent, Availability, Peer};
+use crate::setup::Setup;
+use crate::warm::{self, Preparation};
 
-/// What a row stands for when rows are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Role {
+/// What a row is when rows are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
     /// The program itself, without any sandbox.
     Baseline,
     /// The start of our own command.
@@ -27,11 +28,11 @@ pub(super) enum Role {
     NativeFork,
     /// The same with a control group.
     NativeGroup,
-    /// A sandbox that was made ahead, with its limits in force.
+    /// A sandbox that was made before its program was known, with its limits in force.
     Warm,
     /// The same with the payload's interpreter started.
     Interpreter,
-    /// A sandbox that stands from run to run, with its limits in force.
+    /// One sandbox for all runs, with its limits in force.
     Kept,
     /// `glovebox run`, from shell to shell, ledger durable.
     Run,
@@ -39,18 +40,18 @@ pub(super) enum Role {
 }
 
 #[derive(Debug)]
-pub(super) struct Contender {
-    pub(super) role: Role,
-    pub(super) payload: Payload,
+pub(crate) struct Contender {
+    pub(crate) role: Role,
+    pub(crate) payload: Payload,
     action: Action,
 }
 
 #[derive(Debug)]
 enum Action {
     Command(Invocation),
-    Native(Begin, Limiter),
-    Warm(Ahead),
-    Kept(Box<Standing>),
+    Native(ClockStart, Limiter),
+    Warm(Preparation),
+    Kept(Box<KeptSandbox>),
 }
 
 impl Contender {
@@ -63,7 +64,7 @@ impl Contender {
         }
     }
 
-    pub(super) fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self.role {
             Role::Baseline => "vfork+exec",
             Role::Start => "glovebox --version",
@@ -81,7 +82,7 @@ impl Contender {
         }
     }
 
-    pub(super) fn what(&self) -> &'static str {
+    pub(crate) fn what(&self) -> &'static str {
         match self.role {
             Role::Baseline => "the program itself, no sandbox",
             Role::Start => "what our own command costs before it does anything",
@@ -93,7 +94,7 @@ impl Contender {
             }
             Role::NativeGroup => "as native, with its control groups made, entered and removed",
             Role::Warm => {
-                "engine side: it stands in its control group; from its directories to the result"
+                "engine side: idle in its control group; from its directories to the result"
             }
             Role::Interpreter => "the same, its interpreter started and waiting for code",
             Role::Kept => "engine side: the same sandbox each time, until the next run could begin",
@@ -104,8 +105,8 @@ impl Contender {
         }
     }
 
-    /// What a reader can type; empty for what happens inside this process.
-    pub(super) fn argv(&self) -> Vec<String> {
+    /// The command line; empty for what runs inside this process.
+    pub(crate) fn argv(&self) -> Vec<String> {
         match &self.action {
             Action::Native(..) | Action::Warm(_) | Action::Kept(_) => Vec::new(),
             Action::Command(invocation) => invocation
@@ -116,63 +117,65 @@ impl Contender {
         }
     }
 
-    pub(super) fn invocation(&self) -> Option<&Invocation> {
+    pub(crate) fn invocation(&self) -> Option<&Invocation> {
         match &self.action {
             Action::Native(..) | Action::Warm(_) | Action::Kept(_) => None,
             Action::Command(invocation) => Some(invocation),
         }
     }
 
-    pub(super) fn measure(&self, stage: &Stage, interrupt: &Interrupt) -> Result<Duration> {
+    pub(crate) fn measure(&self, setup: &Setup, interrupt: &Interrupt) -> Result<Duration> {
         match &self.action {
             Action::Command(invocation) => invocation.measure(interrupt),
-            Action::Native(begin, limiter) => {
-                native::measure(stage, (*begin, *limiter), self.payload, interrupt)
+            Action::Native(start, limiter) => {
+                native::measure(setup, (*start, *limiter), self.payload, interrupt)
             }
-            Action::Warm(ahead) => standing::measure_warm(stage, *ahead, self.payload, interrupt),
-            Action::Kept(standing) => standing.measure(stage, self.payload, interrupt),
+            Action::Warm(preparation) => {
+                warm::measure(setup, *preparation, self.payload, interrupt)
+            }
+            Action::Kept(kept) => kept.measure(setup, self.payload, interrupt),
         }
     }
 }
 
-/// All that take part, and the peers that cannot.
-pub(super) fn gather(
-    stage: &Stage,
+/// All contenders, and the peers that cannot be measured.
+pub(crate) fn gather(
+    setup: &Setup,
     peers: &[Peer],
     interrupt: &Interrupt,
 ) -> Result<(Vec<Contender>, Vec<Absent>)> {
     let own = std::env::current_exe().map_err(|error| {
         let message = "cannot find this very program to measure it";
-        Error::new(Code::Internal, PathStage::Parse, message).caused_by(error)
+        Error::new(Code::Internal, Stage::Parse, message).caused_by(error)
     })?;
     let (mut contenders, mut absent) = (Vec::new(), Vec::new());
-    for payload in Payload::ALL.into_iter().filter(|it| it.is_here()) {
-        contenders.extend(ours(&own.clone().into_os_string(), stage, payload));
+    for payload in Payload::ALL.into_iter().filter(|it| it.is_installed()) {
+        contenders.extend(ours(&own.clone().into_os_string(), setup, payload));
         for peer in peers {
-            match peer.find(stage, payload, interrupt)? {
-                Found::Ready(invocation) => {
+            match peer.find(setup, payload, interrupt)? {
+                Availability::Ready(invocation) => {
                     contenders.push(Contender::command(Role::Peer(*peer), payload, *invocation));
                 }
-                Found::Absent(missing) if payload == Payload::True => absent.push(missing),
-                Found::Absent(_) | Found::Silent => {}
+                Availability::Absent(missing) if payload == Payload::True => absent.push(missing),
+                Availability::Absent(_) | Availability::NotCompared => {}
             }
         }
     }
     Ok((contenders, absent))
 }
 
-fn ours(own: &OsString, stage: &Stage, payload: Payload) -> Vec<Contender> {
+fn ours(own: &OsString, setup: &Setup, payload: Payload) -> Vec<Contender> {
     let invocation = |argv: Vec<OsString>, expected| Invocation {
         argv,
         expected,
         environment: Environment::Empty,
-        directory: stage.work(),
+        directory: setup.work(),
         inherited: None,
-        within: None,
+        container: None,
     };
     let plain: Vec<OsString> = payload.argv().into_iter().map(OsString::from).collect();
     let baseline = invocation(plain.clone(), payload.expected());
-    let mut whole: Vec<OsString> = vec![own.clone(), "--state-dir".into(), stage.state().into()];
+    let mut whole: Vec<OsString> = vec![own.clone(), "--state-dir".into(), setup.state().into()];
     whole.extend(["--quiet", "run", "--"].map(OsString::from));
     whole.extend(plain);
     let inside = |role, action| Contender {
@@ -180,20 +183,31 @@ fn ours(own: &OsString, stage: &Stage, payload: Payload) -> Vec<Contender> {
         payload,
         action,
     };
-    let native = |role, begin, limiter| inside(role, Action::Native(begin, limiter));
+    let native = |role, start, limiter| inside(role, Action::Native(start, limiter));
     let mut found = vec![
         Contender::command(Role::Baseline, payload, baseline),
-        native(Role::Native, Begin::Keeper, Limiter::Supervised),
-        inside(Role::Warm, Action::Warm(Ahead::Plain)),
+        native(Role::Native, ClockStart::KeeperReady, Limiter::Supervised),
+        inside(Role::Warm, Action::Warm(Preparation::Plain)),
     ];
     if payload.language().is_some() {
-        found.push(inside(Role::Interpreter, Action::Warm(Ahead::Interpreter)));
+        found.push(inside(
+            Role::Interpreter,
+            Action::Warm(Preparation::Interpreter),
+        ));
     }
     found.push(inside(Role::Kept, Action::Kept(Box::default())));
     if payload == Payload::True {
         found.extend([
-            native(Role::NativeFork, Begin::Nothing, Limiter::Supervised),
-            native(Role::NativeGroup, Begin::Keeper, Limiter::ControlGroup),
+            native(
+                Role::NativeFork,
+                ClockStart::BeforeFork,
+                Limiter::Supervised,
+            ),
+            native(
+                Role::NativeGroup,
+                ClockStart::KeeperReady,
+                Limiter::ControlGroup,
+            ),
         ]);
         let version = invocation(vec![own.clone(), "--version".into()], VERSION);
         found.push(Contender::command(Role::Start, payload, version));
@@ -204,3 +218,34 @@ fn ours(own: &OsString, stage: &Stage, payload: Payload) -> Vec<Contender> {
 }
 
 const VERSION: &str = concat!("glovebox ", env!("CARGO_PKG_VERSION"), "\n");
+
+/// One contender of a [`Listing`].
+#[derive(Debug, Serialize)]
+pub struct Listed {
+    pub name: &'static str,
+    pub what: &'static str,
+    pub payload: Payload,
+    pub argv: Vec<String>,
+}
+
+/// What would be measured.
+#[derive(Debug, Serialize)]
+pub struct Listing {
+    pub contenders: Vec<Listed>,
+    pub absent: Vec<Absent>,
+}
+
+impl Listing {
+    pub(crate) fn new(contenders: &[Contender], absent: Vec<Absent>) -> Self {
+        let contenders = contenders.iter().map(|contender| Listed {
+            name: contender.name(),
+            what: contender.what(),
+            payload: contender.payload,
+            argv: contender.argv(),
+        });
+        Self {
+            contenders: contenders.collect(),
+            absent,
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! Container engines, hardened as far as their flags go, on the image that our own containers have.
+//! Container engines, hardened as far as their flags go, with the image of our own containers.
 
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -7,47 +7,48 @@ use std::process::{Command, Stdio};
 
 use glovebox_model::{Code, Limits, Result};
 
-use super::command::{Environment, Invocation};
-use super::interrupt::Interrupt;
-use super::peer::{Absent, Found, Peer};
-use super::stage::{Payload, Stage};
+use crate::command::{Environment, Invocation};
+use crate::interrupt::Interrupt;
+use crate::payload::Payload;
+use crate::peer::{Absent, Availability, Peer};
+use crate::setup::Setup;
 
 /// Made by `images/sandbox/build`.
 const IMAGE: &str = "glovebox-sandbox:latest";
-/// One that nobody removed goes by itself.
-const LONGEST_STAND: &str = "900";
+/// Seconds after which a container ends that was not removed.
+const LIFETIME: &str = "900";
 
-/// How a container comes to its program.
+/// How the engine runs a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    /// A new one for each, with the engine's own runtime or a named one.
+pub(crate) enum Method {
+    /// In a new container, with the engine's own runtime or a named one.
     Run(Option<&'static str>),
-    /// One that stands, again and again.
+    /// In a container that is already there.
     Exec,
 }
 
-pub(super) fn find(
+pub(crate) fn find(
     peer: Peer,
-    way: Way,
+    method: Method,
     program: OsString,
-    stage: &Stage,
+    setup: &Setup,
     payload: Payload,
     interrupt: &Interrupt,
-) -> Result<Found> {
-    let Some(inside) = inside(payload) else {
-        return Ok(Found::Silent);
+) -> Result<Availability> {
+    let Some(argv) = argv_in_image(payload) else {
+        return Ok(Availability::NotCompared);
     };
     let absent = |why: String, hint: String| {
-        Ok(Found::Absent(Absent {
+        Ok(Availability::Absent(Absent {
             name: peer.name(),
             why,
             hint,
         }))
     };
     let engine = peer.program();
-    let ask = |words: &[&str]| match invocation(&program, words, stage).answer(interrupt) {
+    let ask = |words: &[&str]| match invocation(&program, words, setup.work()).output(interrupt) {
         Err(error) if error.code == Code::Canceled => Err(error),
-        answer => Ok(answer.ok()),
+        output => Ok(output.ok()),
     };
     if ask(&["info"])?.is_none() {
         let hint = format!("start its daemon, then see that `{engine} info` answers");
@@ -57,7 +58,7 @@ pub(super) fn find(
         let hint = format!("make it: `GLOVEBOX_DOCKER_CLI={engine} images/sandbox/build`");
         return absent(format!("it has no image `{IMAGE}`"), hint);
     }
-    if let Way::Run(Some(runtime)) = way {
+    if let Method::Run(Some(runtime)) = method {
         let format = "{{range $name, $it := .Runtimes}}{{$name}} {{end}}";
         let known = ask(&["info", "--format", format])?.unwrap_or_default();
         if !known.split_whitespace().any(|name| name == runtime) {
@@ -65,33 +66,33 @@ pub(super) fn find(
             return absent(format!("the engine has no runtime `{runtime}`"), hint);
         }
     }
-    let limits = &stage.profile().limits;
+    let limits = &setup.profile().limits;
     let mut words: Vec<String> = Vec::new();
-    let mut within = None;
-    match way {
-        Way::Run(runtime) => {
+    let mut container = None;
+    match method {
+        Method::Run(runtime) => {
             words.extend(["run".to_owned(), "--rm".to_owned()]);
             words.extend(runtime.map(|name| format!("--runtime={name}")));
             words.extend(hardening(limits));
             words.push(IMAGE.to_owned());
         }
-        Way::Exec => {
-            let container = Container::new(&program, stage, payload);
-            words.extend(["exec".to_owned(), container.name.clone()]);
-            within = Some(container);
+        Method::Exec => {
+            let running = Container::new(&program, setup, payload);
+            words.extend(["exec".to_owned(), running.name.clone()]);
+            container = Some(running);
         }
     }
-    words.extend(inside.iter().map(|&word| word.to_owned()));
+    words.extend(argv.iter().map(|&word| word.to_owned()));
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    Ok(Found::Ready(Box::new(Invocation {
+    Ok(Availability::Ready(Box::new(Invocation {
         expected: payload.expected(),
-        within,
-        ..invocation(&program, &words, stage)
+        container,
+        ..invocation(&program, &words, setup.work())
     })))
 }
 
-/// The same program, wherever the image has it; none for what the image does not have.
-fn inside(payload: Payload) -> Option<&'static [&'static str]> {
+/// The same program where the image has it, if it has it.
+fn argv_in_image(payload: Payload) -> Option<&'static [&'static str]> {
     match payload {
         Payload::True => Some(&["/bin/true"]),
         Payload::Python => Some(&["python3", "-c", "print(1)"]),
@@ -114,66 +115,57 @@ fn hardening(limits: &Limits) -> Vec<String> {
     ]
 }
 
-fn invocation(program: &OsString, words: &[&str], stage: &Stage) -> Invocation {
+fn invocation(program: &OsString, words: &[&str], directory: PathBuf) -> Invocation {
     Invocation {
         argv: std::iter::once(program.clone())
             .chain(words.iter().map(OsString::from))
             .collect(),
         expected: "",
-        environment: Environment::Own,
-        directory: stage.work(),
+        environment: Environment::Inherited,
+        directory,
         inherited: None,
-        within: None,
+        container: None,
     }
 }
 
-/// One that stands while its contender is measured. It is made when it is first needed, and gone
-/// with this value.
+/// A container that runs while its contender is measured. It is started when it is first needed, and
+/// removed with this value.
 #[derive(Debug)]
-pub(super) struct Container {
+pub(crate) struct Container {
     program: OsString,
     name: String,
     flags: Vec<String>,
     directory: PathBuf,
-    stands: Cell<bool>,
+    is_started: Cell<bool>,
 }
 
 impl Container {
-    fn new(program: &OsString, stage: &Stage, payload: Payload) -> Self {
+    fn new(program: &OsString, setup: &Setup, payload: Payload) -> Self {
         Self {
             program: program.clone(),
             name: format!("glovebox-bench-{}-{}", std::process::id(), payload.name()),
-            flags: hardening(&stage.profile().limits),
-            directory: stage.work(),
-            stands: Cell::new(false),
+            flags: hardening(&setup.profile().limits),
+            directory: setup.work(),
+            is_started: Cell::new(false),
         }
     }
 
-    pub(super) fn stand(&self, interrupt: &Interrupt) -> Result<()> {
-        if self.stands.replace(true) {
+    pub(crate) fn start(&self, interrupt: &Interrupt) -> Result<()> {
+        if self.is_started.replace(true) {
             return Ok(());
         }
         let head = ["run", "--detach", "--rm", "--init", "--name", &self.name];
-        let tail = [IMAGE, "sleep", LONGEST_STAND];
+        let tail = [IMAGE, "sleep", LIFETIME];
         let flags = self.flags.iter().map(String::as_str);
-        let words = head.into_iter().chain(flags).chain(tail);
-        let made = Invocation {
-            argv: std::iter::once(self.program.clone())
-                .chain(words.map(OsString::from))
-                .collect(),
-            expected: "",
-            environment: Environment::Own,
-            directory: self.directory.clone(),
-            inherited: None,
-            within: None,
-        };
-        made.answer(interrupt).map(drop)
+        let words: Vec<&str> = head.into_iter().chain(flags).chain(tail).collect();
+        let command = invocation(&self.program, &words, self.directory.clone());
+        command.output(interrupt).map(drop)
     }
 }
 
 impl Drop for Container {
     fn drop(&mut self) {
-        if self.stands.get() {
+        if self.is_started.get() {
             let _ = Command::new(&self.program)
                 .args(["rm", "--force", &self.name])
                 .stdin(Stdio::null())

@@ -11,47 +11,47 @@ use glovebox_model::{Code, Error, Result, Stage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::container::Container;
-use super::interrupt::Interrupt;
+use crate::container::Container;
+use crate::interrupt::Interrupt;
 
 /// Nothing that is measured takes a tenth of it.
-const PATIENCE: Duration = Duration::from_secs(20);
-const QUOTED: u64 = 400;
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// Bytes of each stream that are read and quoted.
+const OUTPUT_MOST: u64 = 400;
 
 #[derive(Debug)]
-pub(super) struct Invocation {
-    pub(super) argv: Vec<OsString>,
+pub(crate) struct Invocation {
+    pub(crate) argv: Vec<OsString>,
     /// What it must print, byte by byte.
-    pub(super) expected: &'static str,
-    pub(super) environment: Environment,
-    /// The calling process's; set because some commands work on it.
-    pub(super) directory: PathBuf,
-    /// Read from its start by the command, under this number in its arguments.
-    pub(super) inherited: Option<Inherited>,
-    /// A container that it runs in, which stands before the clock starts.
-    pub(super) within: Option<Container>,
+    pub(crate) expected: &'static str,
+    pub(crate) environment: Environment,
+    /// Where it is started; some commands work on it.
+    pub(crate) directory: PathBuf,
+    pub(crate) inherited: Option<Inherited>,
+    /// The container that it runs in, started before the clock.
+    pub(crate) container: Option<Container>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Environment {
+pub(crate) enum Environment {
     Empty,
-    /// A client that finds its server by a variable needs the caller's.
-    Own,
+    /// The caller's own: a client may find its server by a variable.
+    Inherited,
 }
 
 /// A file that a command reads through a descriptor named in its arguments.
 #[derive(Debug)]
-pub(super) struct Inherited {
-    pub(super) file: PathBuf,
+pub(crate) struct Inherited {
+    pub(crate) file: PathBuf,
     /// Where in `argv` the number goes.
-    pub(super) position: usize,
+    pub(crate) position: usize,
 }
 
 impl Invocation {
-    /// The time from just before the start until it was waited for.
-    pub(super) fn measure(&self, interrupt: &Interrupt) -> Result<Duration> {
-        if let Some(container) = &self.within {
-            container.stand(interrupt)?;
+    /// The time from just before its start until its end was collected.
+    pub(crate) fn measure(&self, interrupt: &Interrupt) -> Result<Duration> {
+        if let Some(container) = &self.container {
+            container.start(interrupt)?;
         }
         let (mut command, inherited) = self.command()?;
         let started = Instant::now();
@@ -59,27 +59,27 @@ impl Invocation {
         let waited = wait(&mut child, interrupt);
         let took = started.elapsed();
         drop(inherited);
-        let success = waited.map_err(|error| self.refused(error))?;
-        let (printed, complaint) = (text(child.stdout.take()), text(child.stderr.take()));
-        if success && printed == self.expected {
+        let success = waited.map_err(|error| self.as_failure(error))?;
+        let (stdout, stderr) = (text(child.stdout.take()), text(child.stderr.take()));
+        if success && stdout == self.expected {
             return Ok(took);
         }
-        let (printed, complaint) = (printed.trim_end(), complaint.trim_end());
-        Err(self.failed(&format!("it printed `{printed}` and `{complaint}`")))
+        let (stdout, stderr) = (stdout.trim_end(), stderr.trim_end());
+        Err(self.failed(&format!("it printed `{stdout}` and `{stderr}`")))
     }
 
-    /// What it printed; for questions, which nobody measures.
-    pub(super) fn answer(&self, interrupt: &Interrupt) -> Result<String> {
+    /// What it printed; for commands that are not measured.
+    pub(crate) fn output(&self, interrupt: &Interrupt) -> Result<String> {
         let mut child = self.start()?;
-        if wait(&mut child, interrupt).map_err(|error| self.refused(error))? {
+        if wait(&mut child, interrupt).map_err(|error| self.as_failure(error))? {
             return Ok(text(child.stdout.take()));
         }
-        let complaint = text(child.stderr.take());
-        Err(self.failed(&complaint.trim_end()))
+        let stderr = text(child.stderr.take());
+        Err(self.failed(&stderr.trim_end()))
     }
 
     /// Starts it and leaves it running.
-    pub(super) fn start(&self) -> Result<Child> {
+    pub(crate) fn start(&self) -> Result<Child> {
         let (mut command, _inherited) = self.command()?;
         command.spawn().map_err(|error| self.failed(&error))
     }
@@ -118,7 +118,7 @@ impl Invocation {
         Error::new(Code::BackendUnavailable, Stage::Run, message).caused_by(cause)
     }
 
-    fn refused(&self, error: Error) -> Error {
+    fn as_failure(&self, error: Error) -> Error {
         match error.code {
             Code::Canceled => error,
             _ => self.failed(&error.message),
@@ -133,8 +133,8 @@ fn inheritable(file: &std::path::Path) -> std::io::Result<OwnedFd> {
     Ok(copy)
 }
 
-/// Whether it ended well. Whatever comes between, nothing is left running.
-pub(super) fn wait(child: &mut Child, interrupt: &Interrupt) -> Result<bool> {
+/// Whether it ended well. It is killed when this fails.
+pub(crate) fn wait(child: &mut Child, interrupt: &Interrupt) -> Result<bool> {
     let ended = await_end(child, interrupt);
     if ended.is_err() {
         let _ = child.kill();
@@ -153,14 +153,14 @@ fn await_end(child: &Child, interrupt: &Interrupt) -> Result<()> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| lost(rustix::io::Errno::SRCH))?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(lost)?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         interrupt.check()?;
         let left = deadline.saturating_duration_since(Instant::now());
         let timeout = Timespec::try_from(left).map_err(|_| lost(rustix::io::Errno::INVAL))?;
         match poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&timeout)) {
             Ok(0) => {
-                let message = format!("it was still running after {} s", PATIENCE.as_secs());
+                let message = format!("it was still running after {} s", TIMEOUT.as_secs());
                 return Err(Error::new(Code::BackendUnavailable, Stage::Run, message));
             }
             Ok(_) => return Ok(()),
@@ -170,8 +170,8 @@ fn await_end(child: &Child, interrupt: &Interrupt) -> Result<()> {
     }
 }
 
-/// What lies in the pipe of a command that has ended; grandchildren may hold it open, so no waiting
-/// for its end.
+/// What lies in the pipe of a command that has ended. It does not wait for the end of the pipe, which
+/// grandchildren may hold open.
 fn text(pipe: Option<impl Into<OwnedFd>>) -> String {
     let Some(pipe) = pipe else {
         return String::new();
@@ -180,14 +180,22 @@ fn text(pipe: Option<impl Into<OwnedFd>>) -> String {
     let _ = rustix::io::ioctl_fionbio(&pipe, true);
     let mut bytes = Vec::new();
     let _ = std::fs::File::from(pipe)
-        .take(QUOTED)
+        .take(OUTPUT_MOST)
         .read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use glovebox_engine::Cancel;
+
     use super::*;
+
+    fn interrupt() -> Interrupt {
+        Interrupt::new(Arc::default(), Cancel::new().unwrap().0)
+    }
 
     fn shell(script: &str, expected: &'static str) -> Invocation {
         Invocation {
@@ -196,13 +204,13 @@ mod tests {
             environment: Environment::Empty,
             directory: "/".into(),
             inherited: None,
-            within: None,
+            container: None,
         }
     }
 
     #[test]
     fn a_command_counts_only_if_it_did_what_it_should() {
-        let interrupt = Interrupt::listen().unwrap();
+        let interrupt = interrupt();
         shell("echo 1", "1\n").measure(&interrupt).unwrap();
         let wrong = shell("echo 2", "1\n").measure(&interrupt).unwrap_err();
         assert!(wrong.causes[0].contains("`2"), "{wrong:?}");
@@ -218,7 +226,7 @@ mod tests {
         let mut invocation = shell("cat <&$0", "content");
         invocation.argv.push("number".into());
         invocation.inherited = Some(Inherited { file, position: 3 });
-        let interrupt = Interrupt::listen().unwrap();
+        let interrupt = interrupt();
         for _ in 0..2 {
             invocation.measure(&interrupt).unwrap();
         }

@@ -1,22 +1,22 @@
-//! Where it was measured: figures from two hosts compare only as ratios.
+//! The host that was measured: figures of two hosts compare only as ratios.
 
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Host {
-    pub(super) kernel: String,
-    pub(super) machine: String,
-    pub(super) processor: String,
-    pub(super) processors: usize,
-    pub(super) memory_bytes: u64,
-    pub(super) cgroups: &'static str,
-    pub(super) user: &'static str,
-    pub(super) version: &'static str,
-    pub(super) build: &'static str,
+pub struct Host {
+    pub kernel: String,
+    pub machine: String,
+    pub processor: String,
+    pub processors: usize,
+    pub memory_bytes: u64,
+    pub cgroups: &'static str,
+    pub user: &'static str,
+    pub version: &'static str,
+    pub build: &'static str,
 }
 
 impl Host {
-    pub(super) fn look() -> Self {
+    pub(crate) fn read() -> Self {
         let system = rustix::system::uname();
         let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
         let facts = glovebox_engine::host_facts();
@@ -46,7 +46,7 @@ fn processor() -> String {
     name.map_or("unknown", |(_, name)| name.trim()).to_owned()
 }
 
-/// By what is mounted where groups are kept.
+/// By the file systems that are mounted.
 fn cgroups() -> &'static str {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let has = |kind: &str| mounts.lines().any(|line| line.contains(kind));

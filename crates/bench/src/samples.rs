@@ -1,4 +1,4 @@
-//! Many measurements of one thing, as the few numbers that describe them.
+//! Many measurements of one contender, described by a few numbers.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use serde::Serialize;
 
 /// In microseconds. A mean is left out on purpose: one interruption by the host would decide it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(super) struct Quantiles {
-    pub(super) count: usize,
-    pub(super) min_us: f64,
-    pub(super) p50_us: f64,
-    pub(super) p90_us: f64,
-    pub(super) p99_us: f64,
-    pub(super) max_us: f64,
+pub struct Quantiles {
+    pub count: usize,
+    pub min_us: f64,
+    pub p50_us: f64,
+    pub p90_us: f64,
+    pub p99_us: f64,
+    pub max_us: f64,
 }
 
 impl Quantiles {
-    /// None of nothing.
-    pub(super) fn of(samples: &[Duration]) -> Option<Self> {
+    /// `None` without samples.
+    pub(crate) fn of(samples: &[Duration]) -> Option<Self> {
         let mut sorted = samples.to_vec();
         sorted.sort_unstable();
         let at = |percent| sorted.get(rank(sorted.len(), percent)).copied().map(micros);

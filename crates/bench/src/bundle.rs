@@ -1,50 +1,51 @@
-//! A bundle for OCI runtimes: the same namespaces, mounts and limits as ours. The filter is left
-//! out, since theirs is written in another language; so they do less than we do.
+//! A bundle for OCI runtimes: the namespaces, mounts and limits of our own sandboxes. It has no
+//! filter, since theirs are written in another language; so these runtimes do less than we do.
 
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use glovebox_model::{Code, Error, Limits, Result, Stage as PathStage};
+use glovebox_model::{Code, Error, Limits, Result, Stage};
 use serde_json::{Value, json};
 
-use super::command::{Environment, Invocation};
-use super::stage::{ENVIRONMENT, Payload, Stage};
+use crate::command::{Environment, Invocation};
+use crate::payload::Payload;
+use crate::setup::{ENVIRONMENT, Setup};
 
 const PERIOD_US: u64 = 100_000;
-/// Ids that no user of the host has, as our own sandboxes get one.
-const OUTER: u32 = 0x7fff_0000;
+/// Of ids that no user of the host has, as our own sandboxes get them.
+const FIRST_HOST_ID: u32 = 0x7fff_0000;
 
-pub(super) fn invocation(program: OsString, stage: &Stage, payload: Payload) -> Result<Invocation> {
+pub(crate) fn invocation(program: OsString, setup: &Setup, payload: Payload) -> Result<Invocation> {
     let name = Path::new(&program)
         .file_name()
         .unwrap_or_default()
         .to_owned();
-    let place = stage.bundle().join(&name).join(payload.name());
-    write(&place, stage, payload).map_err(|error| {
+    let bundle = setup.bundle().join(&name).join(payload.name());
+    write(&bundle, setup, payload).map_err(|error| {
         let message = "cannot write the bundle for OCI runtimes";
-        Error::new(Code::StoreUnavailable, PathStage::Parse, message).caused_by(error)
+        Error::new(Code::StoreUnavailable, Stage::Parse, message).caused_by(error)
     })?;
     let mut container = OsString::from("glovebox-bench-");
     container.push(std::process::id().to_string());
     let words = [
         "--root".into(),
-        place.join("run").into_os_string(),
+        bundle.join("run").into_os_string(),
         "run".into(),
     ];
-    let rest = ["--bundle".into(), place.into_os_string(), container];
+    let rest = ["--bundle".into(), bundle.into_os_string(), container];
     Ok(Invocation {
         argv: std::iter::once(program).chain(words).chain(rest).collect(),
         expected: payload.expected(),
         environment: Environment::Empty,
-        directory: stage.work(),
+        directory: setup.work(),
         inherited: None,
-        within: None,
+        container: None,
     })
 }
 
-fn write(place: &Path, stage: &Stage, payload: Payload) -> std::io::Result<()> {
-    let root = place.join("rootfs");
+fn write(bundle: &Path, setup: &Setup, payload: Payload) -> std::io::Result<()> {
+    let root = bundle.join("rootfs");
     for name in [
         "usr",
         "proc",
@@ -55,22 +56,22 @@ fn write(place: &Path, stage: &Stage, payload: Payload) -> std::io::Result<()> {
     ] {
         std::fs::create_dir_all(root.join(name))?;
     }
-    let mut mounts = mounts(stage);
+    let mut mounts = mounts(setup);
     for name in ["bin", "sbin", "lib", "lib32", "lib64", "libx32"] {
         let host = Path::new("/").join(name);
         match std::fs::symlink_metadata(&host) {
-            Ok(facts) if facts.is_symlink() => {
+            Ok(metadata) if metadata.is_symlink() => {
                 symlink(std::fs::read_link(&host)?, root.join(name))?
             }
-            Ok(facts) if facts.is_dir() => {
+            Ok(metadata) if metadata.is_dir() => {
                 std::fs::create_dir_all(root.join(name))?;
                 mounts.push(bind(&host, &format!("/{name}"), "ro"));
             }
             Ok(_) | Err(_) => {}
         }
     }
-    let config = config(&stage.profile().limits, payload, mounts);
-    std::fs::write(place.join("config.json"), serde_json::to_vec(&config)?)
+    let config = config(&setup.profile().limits, payload, mounts);
+    std::fs::write(bundle.join("config.json"), serde_json::to_vec(&config)?)
 }
 
 fn bind(host: &Path, guest: &str, access: &str) -> Value {
@@ -78,8 +79,8 @@ fn bind(host: &Path, guest: &str, access: &str) -> Value {
     json!({"destination": guest, "type": "bind", "source": host, "options": options})
 }
 
-fn mounts(stage: &Stage) -> Vec<Value> {
-    let fresh = |place: &str, kind: &str, options: &[&str]| json!({"destination": place, "type": kind, "source": kind, "options": options});
+fn mounts(setup: &Setup) -> Vec<Value> {
+    let fresh = |guest: &str, kind: &str, options: &[&str]| json!({"destination": guest, "type": kind, "source": kind, "options": options});
     vec![
         bind(Path::new("/usr"), "/usr", "ro"),
         fresh("/proc", "proc", &["nosuid", "nodev", "noexec"]),
@@ -91,7 +92,7 @@ fn mounts(stage: &Stage) -> Vec<Value> {
         ),
         fresh("/tmp", "tmpfs", &["nosuid", "nodev", "mode=1777"]),
         fresh("/home/sandbox", "tmpfs", &["nosuid", "nodev", "mode=1777"]),
-        bind(&stage.work(), "/workspace/work", "rw"),
+        bind(&setup.work(), "/workspace/work", "rw"),
     ]
 }
 
@@ -105,7 +106,7 @@ fn config(limits: &Limits, payload: Payload, mounts: Vec<Value>) -> Value {
         .iter()
         .map(|kind| json!({ "type": kind }))
         .collect();
-    let map = json!([{"containerID": 0, "hostID": OUTER, "size": 2000}]);
+    let map = json!([{"containerID": 0, "hostID": FIRST_HOST_ID, "size": 2000}]);
     let quota = PERIOD_US * u64::from(limits.cpus_milli.get()) / 1000;
     json!({
         "ociVersion": "1.0.2",

@@ -3,19 +3,20 @@
 use std::time::{Duration, Instant};
 
 use glovebox_backend::{
-    Ended, Ending, Ground, Native, Order, Place, Room, Run, Sandbox, Spec, Tree,
+    Ended, Ending, Ground, Native, Order, Place, Room, Run, Sandbox, SecretFiles, Spec, Tree,
 };
 use glovebox_engine::{Keeper, Sink, Stream};
-use glovebox_model::{Access, ByteString, Code, Error, Result, Stage as PathStage};
+use glovebox_model::{Access, ByteString, Code, Error, Result, Stage};
 use glovebox_workspace::Dir;
 
-use super::interrupt::Interrupt;
-use super::process;
-use super::stage::{ENVIRONMENT, Payload, Stage};
+use crate::interrupt::Interrupt;
+use crate::payload::Payload;
+use crate::process;
+use crate::setup::{ENVIRONMENT, Setup};
 
 /// How memory, processes and processors are limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Limiter {
+pub(crate) enum Limiter {
     /// Watched and by resource limits: no control group is made.
     Supervised,
     /// By a control group, made, entered and removed within the measured time.
@@ -24,71 +25,60 @@ pub(super) enum Limiter {
 
 /// Where the clock starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Begin {
-    /// A keeper waits, with whatever it prepares before it knows its plan; the host is known.
-    Keeper,
-    /// Nothing is there yet: the keeper is forked and the host is looked at.
-    Nothing,
+pub(crate) enum ClockStart {
+    /// A keeper waits and has prepared what needs no plan; the facts of the host are known.
+    KeeperReady,
+    /// Before the keeper is forked and the facts of the host are read.
+    BeforeFork,
 }
 
-/// A long settling keeper would be measured as a slow sandbox.
-const SETTLING: Duration = Duration::from_secs(2);
+/// A keeper that takes long to start would be measured as a slow sandbox.
+const KEEPER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Until nothing of the sandbox is left.
-pub(super) fn measure(
-    stage: &Stage,
-    (begin, limiter): (Begin, Limiter),
+/// The time until the result is there.
+pub(crate) fn measure(
+    setup: &Setup,
+    (start, limiter): (ClockStart, Limiter),
     payload: Payload,
     interrupt: &Interrupt,
 ) -> Result<Duration> {
-    let trial = Trial::new(stage, payload)?;
-    let spec = Spec {
-        profile: stage.profile(),
-        work: tree(&trial.work),
-        inputs: Place::Empty,
-        artifacts: tree(&trial.artifacts),
-        home: None,
-        image: None,
-        toolchains: Vec::new(),
-        links: Vec::new(),
-        caches: Vec::new(),
-        mounts: Vec::new(),
-        masked: Vec::new(),
-        largest_file: None,
-        trust: None,
-        secrets: glovebox_backend::SecretFiles::Never,
-        observe: None,
-    };
+    let trial = Trial::new(setup, payload)?;
+    let spec = spec(
+        setup,
+        tree(&trial.work),
+        Place::Empty,
+        tree(&trial.artifacts),
+    );
     let mut output = Output::default();
 
     let mut started = Instant::now();
     let keeper = Keeper::fork().map_err(|errno| failed(&errno))?;
     let group = group(&keeper);
-    if begin == Begin::Keeper {
-        settle(&keeper)?;
+    if start == ClockStart::KeeperReady {
+        wait_for(&keeper)?;
     }
     let mut native = Native::new(&Ground::look(), keeper);
-    if begin == Begin::Keeper {
+    if start == ClockStart::KeeperReady {
         started = Instant::now();
     }
     if limiter == Limiter::ControlGroup {
         native.reserve(&group)?;
     }
-    let prepared = Box::new(native.open(&spec, &stage.state())?);
+    let prepared = Box::new(native.open(&spec, &setup.state())?);
     let watched = [&trial.work];
-    let (ended, remains) = prepared.run(trial.run(stage, &watched, &mut output, interrupt));
-    // Until the result is there; what the kernel tidies up afterwards goes on without the caller.
+    let (ended, remains) = prepared.run(trial.run(setup, &watched, &mut output, interrupt));
+    // What the kernel removes afterwards is not waited for by the caller of an exec.
     let took = started.elapsed();
     drop(remains);
     interrupt.check()?;
-    trial.judge(ended, &output).map(|()| took)
+    trial.check(ended, &output).map(|()| took)
 }
 
-/// A keeper that has settled, in a control group of its own.
-pub(super) fn seat() -> Result<Native> {
+/// A keeper that is ready, in a control group of its own.
+pub(crate) fn ready_in_group() -> Result<Native> {
     let keeper = Keeper::fork().map_err(|errno| failed(&errno))?;
     let group = group(&keeper);
-    settle(&keeper)?;
+    wait_for(&keeper)?;
     let mut native = Native::new(&Ground::look(), keeper);
     native.reserve(&group)?;
     Ok(native)
@@ -98,10 +88,10 @@ fn group(keeper: &Keeper) -> String {
     format!("glovebox-bench-{}", keeper.keeper_pid())
 }
 
-/// The keeper's own start is not part of an exec: wait until it sleeps in its socket.
-fn settle(keeper: &Keeper) -> Result<()> {
-    let deadline = Instant::now() + SETTLING;
-    while !process::sleeps_as(keeper.keeper_pid(), "glovebox-keeper") {
+/// The keeper's own start is not part of an exec: waits until it sleeps in its socket.
+fn wait_for(keeper: &Keeper) -> Result<()> {
+    let deadline = Instant::now() + KEEPER_TIMEOUT;
+    while !process::is_asleep(keeper.keeper_pid(), "glovebox-keeper") {
         if Instant::now() > deadline {
             return Err(failed(&"the keeper does not come up"));
         }
@@ -110,27 +100,53 @@ fn settle(keeper: &Keeper) -> Result<()> {
     Ok(())
 }
 
-/// One run of what everybody runs.
+/// A sandbox with these directories and nothing else of the host's.
+pub(crate) fn spec<'dir>(
+    setup: &'dir Setup,
+    work: Place<'dir>,
+    inputs: Place<'dir>,
+    artifacts: Place<'dir>,
+) -> Spec<'dir> {
+    Spec {
+        profile: setup.profile(),
+        work,
+        inputs,
+        artifacts,
+        home: None,
+        image: None,
+        toolchains: Vec::new(),
+        links: Vec::new(),
+        caches: Vec::new(),
+        mounts: Vec::new(),
+        masked: Vec::new(),
+        largest_file: None,
+        trust: None,
+        secrets: SecretFiles::Never,
+        observe: None,
+    }
+}
+
+/// One run of a payload.
 #[derive(Debug)]
-pub(super) struct Trial {
-    pub(super) work: Dir,
+pub(crate) struct Trial {
+    pub(crate) work: Dir,
     artifacts: Dir,
-    pub(super) order: Order,
+    pub(crate) order: Order,
     payload: Payload,
 }
 
 impl Trial {
-    pub(super) fn new(stage: &Stage, payload: Payload) -> Result<Self> {
+    pub(crate) fn new(setup: &Setup, payload: Payload) -> Result<Self> {
         Ok(Self {
-            work: directory(&stage.work())?,
-            artifacts: directory(&stage.artifacts())?,
+            work: directory(&setup.work())?,
+            artifacts: directory(&setup.artifacts())?,
             order: order(payload),
             payload,
         })
     }
 
-    /// For a sandbox that stood before this run was known.
-    pub(super) fn room(&self) -> Room<'_> {
+    /// For a sandbox that was made before this run was known.
+    pub(crate) fn room(&self) -> Room<'_> {
         Room {
             work: Some(&self.work),
             inputs: None,
@@ -138,16 +154,16 @@ impl Trial {
         }
     }
 
-    pub(super) fn run<'run>(
+    pub(crate) fn run<'run>(
         &'run self,
-        stage: &'run Stage,
+        setup: &'run Setup,
         watched: &'run [&'run Dir],
         output: &'run mut Output,
         interrupt: &'run Interrupt,
     ) -> Run<'run> {
         Run {
             order: &self.order,
-            profile: stage.profile(),
+            profile: setup.profile(),
             watched,
             stdin: None,
             secrets: &[],
@@ -156,8 +172,8 @@ impl Trial {
         }
     }
 
-    /// It counts only if the program did what it should.
-    pub(super) fn judge(&self, ended: Result<Ended>, output: &Output) -> Result<()> {
+    /// Fails unless the program ended with 0 and printed what it should.
+    pub(crate) fn check(&self, ended: Result<Ended>, output: &Output) -> Result<()> {
         let ended = ended?;
         let expected = self.payload.expected().as_bytes();
         if ended.ending == (Ending::Exited { code: 0 }) && output.0 == expected {
@@ -175,7 +191,7 @@ fn directory(path: &std::path::Path) -> Result<Dir> {
     Dir::open_trusted(path).map_err(|error| failed(&error))
 }
 
-pub(super) fn tree(directory: &Dir) -> Place<'_> {
+pub(crate) fn tree(directory: &Dir) -> Place<'_> {
     Place::Tree(Tree {
         directory,
         access: Access::Rw,
@@ -195,13 +211,14 @@ fn order(payload: Payload) -> Order {
     }
 }
 
-pub(super) fn failed(cause: &dyn std::fmt::Display) -> Error {
+pub(crate) fn failed(cause: &dyn std::fmt::Display) -> Error {
     let message = "the native sandbox failed";
-    Error::new(Code::SetupFailed, PathStage::Run, message).caused_by(cause)
+    Error::new(Code::SetupFailed, Stage::Run, message).caused_by(cause)
 }
 
+/// The standard output of a run.
 #[derive(Debug, Default)]
-pub(super) struct Output(Vec<u8>);
+pub(crate) struct Output(Vec<u8>);
 
 impl Sink for Output {
     fn output(&mut self, stream: Stream, bytes: &[u8]) {
