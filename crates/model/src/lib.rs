@@ -1,5 +1,6 @@
 //! The nouns that every other crate speaks: typed ids, units, limits, profiles, calls, the exec
-//! record and errors. Nothing here touches a clock, a file or the network.
+//! record and errors; and what a credential looks like. Nothing here touches a clock, a file or the
+//! network.
 
 mod approval;
 mod backend_ref;
@@ -7,6 +8,7 @@ mod bytestring;
 mod call;
 mod consent;
 mod correlation;
+pub mod credential;
 mod docker;
 mod effect;
 mod error;
