@@ -241,7 +241,7 @@ struct Hops {
 
 impl HopPolicy for Hops {
     fn check(&self, host: &Host, port: u16) -> std::result::Result<(), Refusal> {
-        let listed = |it: &HostPort| host.is_meant_by(it.host()) && it.port() == port;
+        let listed = |it: &HostPort| host.is_meant_by(it) && it.port() == port;
         if self.profile.network == NetworkMode::Allowlist
             && !self.profile.allow_net.iter().any(listed)
         {

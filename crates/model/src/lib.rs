@@ -14,6 +14,7 @@ mod effect;
 mod error;
 mod exec;
 mod gate;
+mod host;
 mod id;
 mod isolation;
 mod limits;
@@ -55,6 +56,7 @@ pub use exec::{
     Artifact, Exec, Preview, ReceiptRef, Risk, RiskSignal, SHOWN_BYTES_MAX, Usage, Verdict,
 };
 pub use gate::{Confidence, FailureCode, GateResult, GateStatus, Recovery, Validation};
+pub use host::{HostPattern, HostPort, NamePattern, is_private_name, private_ending};
 pub use id::{
     ApprovalId, ClientId, EnvKey, ExecId, GrantId, IdError, MessageId, ProjectId, SandboxId,
     SecretName, SnapshotId, SpaceId, TokenId, TokenName,
@@ -65,8 +67,8 @@ pub use network::{Approach, Attempt, NetCode, Refused, Spoken, Traffic};
 pub use permit::{ApprovalMode, Permit, Reason, ReasonCode, ReasonKind, Ruling, Upgrade};
 pub use pool::PoolConfig;
 pub use profile::{
-    Access, BackendName, Capped, HostPort, LimitsDemand, NetworkMode, PartialProfile, Profile,
-    SecurityMode, Tier,
+    Access, BackendName, Capped, LimitsDemand, NetworkMode, PartialProfile, Profile, SecurityMode,
+    Tier,
 };
 pub use sandbox::{
     Lifetime, Placement, Published, Sandbox, SandboxConfig, SandboxSettings, SandboxState,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use glovebox_model::{Permit, Result, RuleRef};
+use glovebox_model::{HostPattern, Permit, Result, RuleRef};
 use toml::de::DeTable;
 
 use super::document::{Document, Key, Node, entries, shown};
@@ -13,7 +13,6 @@ use crate::rule::command::CommandGlob;
 use crate::rule::condition::Condition;
 use crate::rule::facts::Facts;
 use crate::rule::glob::{GLOB_BYTES_MAX, Glob};
-use crate::rule::host::HostPattern;
 use crate::rule::path::PathGlob;
 use crate::rule::{Example, GLOBS_MAX, Matchers, RULES_MAX, Rule};
 use crate::tool::ToolGlob;
