@@ -14,6 +14,7 @@ mod effect;
 mod error;
 mod exec;
 mod gate;
+mod glob;
 mod host;
 mod id;
 mod isolation;
@@ -56,6 +57,7 @@ pub use exec::{
     Artifact, Exec, Preview, ReceiptRef, Risk, RiskSignal, SHOWN_BYTES_MAX, Usage, Verdict,
 };
 pub use gate::{Confidence, FailureCode, GateResult, GateStatus, Recovery, Validation};
+pub use glob::{ByteGlob, Glob};
 pub use host::{HostPattern, HostPort, NamePattern, is_private_name, private_ending};
 pub use id::{
     ApprovalId, ClientId, EnvKey, ExecId, GrantId, IdError, MessageId, ProjectId, SandboxId,

@@ -3,7 +3,6 @@
 pub(crate) mod command;
 pub(crate) mod condition;
 pub(crate) mod facts;
-pub(crate) mod glob;
 mod host;
 mod index;
 mod inner;
@@ -14,12 +13,11 @@ mod walk;
 
 use std::sync::Arc;
 
-use glovebox_model::{BackendName, HostPattern, NetworkMode, Permit, RuleRef, Tier};
+use glovebox_model::{BackendName, Glob, HostPattern, NetworkMode, Permit, RuleRef, Tier};
 
 use command::CommandGlob;
 use condition::Condition;
 use facts::{Facts, Segment, WORK};
-use glob::Glob;
 use path::{PathFact, PathGlob, clean};
 
 pub(crate) use index::RuleSet;
