@@ -25,6 +25,7 @@ pub const PATTERNS: &[Pattern] = patterns! {
     "a GitHub token": "ghp_", "gho_", "ghu_", "ghs_", "ghr_" + 30 of is_alphanumeric;
     "a GitHub token": "github_pat_" + 20 of is_base64url;
     "a GitLab token": "glpat-", "gldt-", "glrt-" + 20 of is_base64url;
+    "a Glovebox token": "gb_" + 97 of is_hex_or_underscore;
     "a Glovebox token": "gbx_" + 20 of is_base64url;
     "a Google API key": "AIza" + 35 of is_base64url;
     "a Google token": "ya29." + 20 of is_base64url_or_dot;
@@ -52,6 +53,10 @@ const FIRST: [bool; 256] = {
 
 fn is_upper_or_digit(byte: u8) -> bool {
     byte.is_ascii_uppercase() || byte.is_ascii_digit()
+}
+
+fn is_hex_or_underscore(byte: u8) -> bool {
+    byte.is_ascii_hexdigit() || byte == b'_'
 }
 
 fn is_alphanumeric(byte: u8) -> bool {
