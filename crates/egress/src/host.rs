@@ -3,6 +3,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use glovebox_model::{HostPort, private_ending};
+
 use crate::refusal::{Refusal, RefusalCode, shown};
 
 /// A name, or an address that was written as one in any of the forms that a URL may have
@@ -34,33 +36,6 @@ const NAME_MOST: usize = 253;
 const LABEL_MOST: usize = 63;
 /// Before the canonical form is made: an international name shrinks, nothing real is this long.
 const TEXT_MOST: usize = 1024;
-
-/// Names below these are of somebody's own network or of nobody's, whatever a resolver says of
-/// them: RFC 6761, 6762, 7686, 8375, 9476, what ICANN keeps out of the root (`internal`, `corp`,
-/// `home`, `mail`), and what routers and clusters give out. `test` and `example` are not here:
-/// the public DNS has no such names, so they lead nowhere by themselves.
-const PRIVATE_ENDINGS: &[&str] = &[
-    "alt",
-    "consul",
-    "corp",
-    "dhcp",
-    "home",
-    "home.arpa",
-    "internal",
-    "intranet",
-    "invalid",
-    "lan",
-    "local",
-    "localdomain",
-    "localhost",
-    "localnet",
-    "mail",
-    "onion",
-    "private",
-    "router",
-    "svc",
-    "workgroup",
-];
 
 impl Host {
     /// The canonical form of what stands for a host in a URL, a CONNECT line or a question to the
@@ -131,10 +106,7 @@ impl Host {
             )
             .hint("an operator can list the very `host:port` in `[network] private`"))
         };
-        if let Some(ending) = PRIVATE_ENDINGS
-            .iter()
-            .find(|ending| is_below(name, ending) || name == **ending)
-        {
+        if let Some(ending) = private_ending(name) {
             return refuse(format!("names of `{ending}` are private"));
         }
         match name.contains('.') {
@@ -143,23 +115,10 @@ impl Host {
         }
     }
 
-    /// Whether a rule of an allowlist means this host: `x` is `x`, `*.x` is every name below `x`
-    /// and not `x` itself.
-    pub fn is_meant_by(&self, rule: &str) -> bool {
-        let Some(name) = self.name() else {
-            return false;
-        };
-        match rule.strip_prefix("*.") {
-            Some(parent) => is_below(name, parent),
-            None => name == rule,
-        }
+    /// Whether a rule of an allowlist means this host, at whatever port. An address is meant by none.
+    pub fn is_meant_by(&self, rule: &HostPort) -> bool {
+        self.name().is_some_and(|name| rule.means_name(name))
     }
-}
-
-fn is_below(name: &str, parent: &str) -> bool {
-    name.strip_suffix(parent)
-        .and_then(|rest| rest.strip_suffix('.'))
-        .is_some_and(|rest| !rest.is_empty())
 }
 
 fn wrong_name(name: &str) -> Option<&'static str> {

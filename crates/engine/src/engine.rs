@@ -460,7 +460,7 @@ impl Engine {
             return Ok(*key);
         }
         let key = private_key(&self.state.keys().join("approval.key"))?;
-        Ok(*self.approval_key.get_or_init(|| key))
+        Ok(*self.approval_key.get_or_init(|| *key))
     }
 
     pub(crate) fn container_prefix(&self) -> &str {

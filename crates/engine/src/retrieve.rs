@@ -218,7 +218,7 @@ impl Engine {
     /// Tells the same URL from another one to whoever has the key, and nothing to others.
     fn url_hmac(&self, url: &str) -> Result<String> {
         let key = private_key(&self.state().keys().join("retrieval.key"))?;
-        let mut mac = Hmac::<Sha256>::new_from_slice(&key).map_err(|error| {
+        let mut mac = Hmac::<Sha256>::new_from_slice(key.as_slice()).map_err(|error| {
             Error::new(Code::Internal, Stage::Open, "a URL cannot be hashed").caused_by(error)
         })?;
         mac.update(url.as_bytes());
@@ -241,7 +241,7 @@ struct Hops {
 
 impl HopPolicy for Hops {
     fn check(&self, host: &Host, port: u16) -> std::result::Result<(), Refusal> {
-        let listed = |it: &HostPort| host.is_meant_by(it.host()) && it.port() == port;
+        let listed = |it: &HostPort| host.is_meant_by(it) && it.port() == port;
         if self.profile.network == NetworkMode::Allowlist
             && !self.profile.allow_net.iter().any(listed)
         {

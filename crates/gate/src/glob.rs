@@ -2,37 +2,23 @@
 //! segments. There are no other special characters. A glob is relative to the workspace unless it
 //! begins with `/`.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use glovebox_model::{ByteGlob, Glob};
 
-use globset::{GlobBuilder, GlobMatcher};
-
-const BYTES_MAX: usize = 256;
-
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathGlob {
     text: String,
-    matcher: GlobMatcher,
+    glob: ByteGlob,
     /// The directory of a glob for all that is in it.
-    whole: Option<GlobMatcher>,
+    whole: Option<ByteGlob>,
 }
-
-impl PartialEq for PathGlob {
-    fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
-    }
-}
-
-impl Eq for PathGlob {}
 
 impl PathGlob {
     pub fn new(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Err("is empty".to_owned());
         }
-        if text.len() > BYTES_MAX {
-            return Err(format!("is longer than {BYTES_MAX} bytes"));
+        if text.len() > Glob::BYTES_MAX {
+            return Err(format!("is longer than {} bytes", Glob::BYTES_MAX));
         }
         let segments = text.strip_prefix('/').unwrap_or(text).split('/');
         for segment in segments {
@@ -49,8 +35,8 @@ impl PathGlob {
         let whole = text.strip_suffix("/**").filter(|it| !it.is_empty());
         Ok(Self {
             text: text.to_owned(),
-            matcher: matcher(text)?,
-            whole: whole.map(matcher).transpose()?,
+            glob: ByteGlob::new(text, Some('/')),
+            whole: whole.map(|it| ByteGlob::new(it, Some('/'))),
         })
     }
 
@@ -83,29 +69,12 @@ impl PathGlob {
     }
 
     fn matches(&self, path: &[u8]) -> bool {
-        self.matcher.is_match(Path::new(OsStr::from_bytes(path)))
+        self.glob.matches(path)
     }
 
     fn is_whole(&self, path: &[u8]) -> bool {
-        let path = Path::new(OsStr::from_bytes(path));
-        self.whole.as_ref().is_some_and(|it| it.is_match(path))
+        self.whole.as_ref().is_some_and(|it| it.matches(path))
     }
-}
-
-fn matcher(text: &str) -> Result<GlobMatcher, String> {
-    let mut escaped = String::with_capacity(text.len());
-    for char in text.chars() {
-        match char {
-            '[' | ']' | '{' | '}' => escaped.extend(['[', char, ']']),
-            other => escaped.push(other),
-        }
-    }
-    let glob = GlobBuilder::new(&escaped)
-        .literal_separator(true)
-        .backslash_escape(false)
-        .build()
-        .map_err(|why| format!("is not a glob: {}", why.kind()))?;
-    Ok(glob.compile_matcher())
 }
 
 /// Whether a path says where it leads: no `..`, no doubled separators.

@@ -31,7 +31,7 @@ impl Destination {
     }
 
     pub(crate) fn is_meant_by(&self, rule: &HostPort) -> bool {
-        self.port == rule.port() && self.host.is_meant_by(rule.host())
+        rule.means(self.name(), self.port)
     }
 
     /// What a `Host` header says of it.

@@ -3,16 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 
-use globset::{GlobBuilder, GlobMatcher};
-use glovebox_model::{Code, Error, Stage};
+use glovebox_model::{Code, Error, Glob, Stage};
 use percent_encoding::percent_decode_str;
+
+/// Of a rule: every path is compared with it, in a time that grows with both.
+const BYTES_MAX: usize = 1024;
 
 /// `/v1/*/items`, `/public/**`: `*` stands for anything within a segment, `**` for any segments.
 #[derive(Clone)]
-pub struct PathRule {
-    text: String,
-    matcher: GlobMatcher,
-}
+pub struct PathRule(Glob);
 
 impl FromStr for PathRule {
     type Err = Error;
@@ -42,30 +41,28 @@ impl FromStr for PathRule {
         if segments_wrong(text) {
             return Err(refuse("has empty or dotted segments"));
         }
-        let glob = GlobBuilder::new(text).literal_separator(true).build();
-        let glob = glob.map_err(|error| refuse(&format!("cannot be read: {}", error.kind())))?;
-        Ok(Self {
-            text: text.to_owned(),
-            matcher: glob.compile_matcher(),
-        })
+        if text.len() > BYTES_MAX {
+            return Err(refuse("is longer than 1024 bytes"));
+        }
+        Ok(Self(Glob::new(text, Some('/'))))
     }
 }
 
 impl PathRule {
     fn allows(&self, path: &Plain) -> bool {
-        self.matcher.is_match(&path.0)
+        self.0.matches(&path.0)
     }
 }
 
 impl fmt::Display for PathRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(self.0.text())
     }
 }
 
 impl fmt::Debug for PathRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PathRule").field(&self.text).finish()
+        f.debug_tuple("PathRule").field(&self.0.text()).finish()
     }
 }
 
@@ -234,5 +231,7 @@ mod tests {
         ] {
             assert!(rule.parse::<PathRule>().is_err(), "{rule}");
         }
+        let long = format!("/{}", "a".repeat(BYTES_MAX));
+        assert!(long.parse::<PathRule>().is_err());
     }
 }

@@ -122,10 +122,7 @@ impl Term {
             NetworkMode::Unrestricted => None,
             NetworkMode::Allowlist => match allow.iter().find(|it| destination.is_meant_by(it)) {
                 Some(rule) => Some(rule.clone()),
-                None if allow
-                    .iter()
-                    .any(|it| destination.host().is_meant_by(it.host())) =>
-                {
+                None if allow.iter().any(|it| destination.host().is_meant_by(it)) => {
                     let why = format!("`{host}` is on the list with other ports");
                     return Err(Denial::of(NetCode::PortNotAllowed, host, port, why));
                 }
@@ -158,12 +155,7 @@ impl Term {
     }
 
     pub(crate) fn standing(&self, host: &glovebox_egress::Host) -> Standing {
-        match self
-            .policy
-            .allow
-            .iter()
-            .any(|it| host.is_meant_by(it.host()))
-        {
+        match self.policy.allow.iter().any(|it| host.is_meant_by(it)) {
             true => Standing::Listed,
             false => Standing::Any,
         }

@@ -1,5 +1,6 @@
 //! The nouns that every other crate speaks: typed ids, units, limits, profiles, calls, the exec
-//! record and errors. Nothing here touches a clock, a file or the network.
+//! record and errors; and what a credential looks like. Nothing here touches a clock, a file or the
+//! network.
 
 mod approval;
 mod backend_ref;
@@ -7,11 +8,14 @@ mod bytestring;
 mod call;
 mod consent;
 mod correlation;
+pub mod credential;
 mod docker;
 mod effect;
 mod error;
 mod exec;
 mod gate;
+mod glob;
+mod host;
 mod id;
 mod isolation;
 mod limits;
@@ -53,6 +57,8 @@ pub use exec::{
     Artifact, Exec, Preview, ReceiptRef, Risk, RiskSignal, SHOWN_BYTES_MAX, Usage, Verdict,
 };
 pub use gate::{Confidence, FailureCode, GateResult, GateStatus, Recovery, Validation};
+pub use glob::{ByteGlob, Glob};
+pub use host::{HostPattern, HostPort, NamePattern, is_private_name, private_ending};
 pub use id::{
     ApprovalId, ClientId, EnvKey, ExecId, GrantId, IdError, MessageId, ProjectId, SandboxId,
     SecretName, SnapshotId, SpaceId, TokenId, TokenName,
@@ -63,8 +69,8 @@ pub use network::{Approach, Attempt, NetCode, Refused, Spoken, Traffic};
 pub use permit::{ApprovalMode, Permit, Reason, ReasonCode, ReasonKind, Ruling, Upgrade};
 pub use pool::PoolConfig;
 pub use profile::{
-    Access, BackendName, Capped, HostPort, LimitsDemand, NetworkMode, PartialProfile, Profile,
-    SecurityMode, Tier,
+    Access, BackendName, Capped, LimitsDemand, NetworkMode, PartialProfile, Profile, SecurityMode,
+    Tier,
 };
 pub use sandbox::{
     Lifetime, Placement, Published, Sandbox, SandboxConfig, SandboxSettings, SandboxState,

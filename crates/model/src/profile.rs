@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{EnvKey, IdError};
+use crate::host::HostPort;
+use crate::id::EnvKey;
 use crate::isolation::Guarantee;
 use crate::limits::{Limits, PartialLimits};
 use crate::permit::ApprovalMode;
@@ -87,84 +87,6 @@ impl NetworkMode {
 impl fmt::Display for NetworkMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
-    }
-}
-
-/// A destination a sandbox may reach: a name, never an address, with its port.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct HostPort {
-    host: String,
-    port: u16,
-}
-
-impl HostPort {
-    pub fn host(&self) -> &str {
-        &self.host
-    }
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-}
-
-impl FromStr for HostPort {
-    type Err = IdError;
-    fn from_str(text: &str) -> Result<Self, IdError> {
-        let refuse = |why| {
-            let shown = text.chars().take(80).flat_map(char::escape_debug).collect();
-            Err(IdError {
-                what: "destination",
-                shown,
-                why,
-            })
-        };
-        let Some((host, port)) = text.rsplit_once(':') else {
-            return refuse("has no port; write `host:port`");
-        };
-        let Some(port) = port.parse::<u16>().ok().filter(|port| *port != 0) else {
-            return refuse("has no port between 1 and 65535");
-        };
-        let host = host.trim_end_matches('.').to_ascii_lowercase();
-        let name = host.strip_prefix("*.").unwrap_or(&host);
-        let label = |label: &str| {
-            (1..=63).contains(&label.len())
-                && label
-                    .bytes()
-                    .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
-                && !label.starts_with('-')
-                && !label.ends_with('-')
-        };
-        if name.is_empty() || name.len() > 253 || !name.split('.').all(label) {
-            return refuse("is not a host name");
-        }
-        // A last label that is a number makes the whole an IPv4 address to URL parsers.
-        if name
-            .rsplit('.')
-            .next()
-            .is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()))
-        {
-            return refuse("is an address; only names can be allowed");
-        }
-        Ok(Self { host, port })
-    }
-}
-
-impl TryFrom<String> for HostPort {
-    type Error = IdError;
-    fn try_from(text: String) -> Result<Self, IdError> {
-        text.parse()
-    }
-}
-
-impl From<HostPort> for String {
-    fn from(it: HostPort) -> String {
-        it.to_string()
-    }
-}
-
-impl fmt::Display for HostPort {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.host, self.port)
     }
 }
 
@@ -342,36 +264,6 @@ pub struct Capped {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn destinations_are_names_with_ports() {
-        for text in [
-            "api.example.com:443",
-            "*.example.com:443",
-            "EXAMPLE.com.:80",
-            "localhost:1",
-        ] {
-            assert!(text.parse::<HostPort>().is_ok(), "{text}");
-        }
-        for text in [
-            "example.com",
-            "example.com:0",
-            "example.com:99999",
-            "10.0.0.1:80",
-            "[::1]:80",
-            "0x7f000001:80x",
-            "a..b:80",
-            "-a.com:80",
-            ":80",
-            "*:80",
-            "a.*.com:80",
-            "user@h:80",
-            "127.1:80",
-            "2130706433:80",
-        ] {
-            assert!(text.parse::<HostPort>().is_err(), "{text} was accepted");
-        }
-    }
 
     #[test]
     fn stricter_is_ordered() {

@@ -6,8 +6,8 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::host::HostPort;
 use crate::id::{EnvKey, GrantId, SecretName};
-use crate::profile::HostPort;
 
 /// How a program gets the value.
 #[derive(

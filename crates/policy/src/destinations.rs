@@ -1,5 +1,4 @@
-//! Sets of destinations and how they intersect. `*.x` stands for every name below `x`, never for
-//! `x` itself.
+//! Sets of destinations and how they intersect.
 
 use std::collections::BTreeSet;
 
@@ -28,15 +27,6 @@ impl Destinations {
     }
 }
 
-fn destination_covers(bound: &HostPort, asked: &HostPort) -> bool {
-    bound.port() == asked.port()
-        && (bound.host() == asked.host()
-            || bound
-                .host()
-                .strip_prefix('*')
-                .is_some_and(|suffix| asked.host().ends_with(suffix)))
-}
-
 fn show(set: &BTreeSet<HostPort>) -> String {
     if set.is_empty() {
         return "nothing".to_owned();
@@ -54,7 +44,7 @@ impl Bound for Destinations {
         let within = |inner: &BTreeSet<HostPort>, outer: &BTreeSet<HostPort>| {
             inner
                 .iter()
-                .filter(|it| outer.iter().any(|bound| destination_covers(bound, it)))
+                .filter(|it| outer.iter().any(|bound| bound.covers(it)))
                 .cloned()
                 .collect::<BTreeSet<_>>()
         };
@@ -67,7 +57,7 @@ impl Bound for Destinations {
             (Self::Only(_), Self::Any) => false,
             (Self::Only(bound), Self::Only(asked)) => asked
                 .iter()
-                .all(|it| bound.iter().any(|bound| destination_covers(bound, it))),
+                .all(|it| bound.iter().any(|bound| bound.covers(it))),
         }
     }
 
@@ -84,7 +74,7 @@ impl Bound for Destinations {
             (Self::Only(bound), Self::Only(asked)) => show(
                 &asked
                     .iter()
-                    .filter(|it| !bound.iter().any(|bound| destination_covers(bound, it)))
+                    .filter(|it| !bound.iter().any(|bound| bound.covers(it)))
                     .cloned()
                     .collect(),
             ),

@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
+use glovebox_model::credential::{Source, credential_in, is_credential_variable};
 use glovebox_model::{ByteString, Call, Code, EnvKey, EnvVar, Error, Result, Stage};
 
-use crate::credential::{key_looks_secret, value_looks_secret};
 use crate::effective::{Exceeded, Held, env_allow};
 use crate::field::Field;
 use crate::layer::{Decider, Layer, LayerName};
@@ -147,9 +147,9 @@ fn check(key: &EnvKey, value: &ByteString, by: &Decider, above: &[&Layer]) -> Re
         )
         .hint("pass large data as an input file"));
     }
-    let finding = if key_looks_secret(key) {
+    let finding = if is_credential_variable(key.as_str()) {
         format!("environment key `{key}` looks like a credential")
-    } else if let Some(what) = value_looks_secret(bytes) {
+    } else if let Some(what) = credential_in(bytes, Source::Value) {
         format!("the value of environment key `{key}` looks like {what}")
     } else {
         return Ok(());

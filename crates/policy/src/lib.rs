@@ -10,7 +10,6 @@ mod bound;
 mod canonical;
 mod choose;
 mod config;
-mod credential;
 mod decide;
 mod decided;
 mod denied;
@@ -45,7 +44,6 @@ pub use choose::{Choice, Offer, choose, demand};
 pub use config::{
     CacheName, CacheSettings, CacheSharing, Config, FileAudit, PathRuntime, WorkspaceSettings,
 };
-pub use credential::looks_secret;
 pub use decide::{
     Action, Change, Standing, compare, decide, decide_action, decide_reading, decide_with,
 };

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use glovebox_model::{Bytes, HostPort, IdError, Millis};
+use glovebox_model::{Bytes, HostPort, IdError, Millis, is_private_name};
 
 /// `[network]`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -25,9 +25,10 @@ pub struct NetworkSettings {
 
 impl NetworkSettings {
     pub(crate) fn nearness(&self, destination: &HostPort) -> Nearness {
+        let name = destination.below().unwrap_or(destination.host());
         if self.private.contains(&Endpoint::Name(destination.clone())) {
             Nearness::Listed
-        } else if is_private_name(destination.host()) {
+        } else if is_private_name(name) {
             Nearness::Unlisted
         } else {
             Nearness::Public
@@ -73,7 +74,7 @@ impl FromStr for Endpoint {
             };
         }
         let name: HostPort = text.parse().map_err(|why: IdError| why.why.to_owned())?;
-        if name.host().starts_with('*') {
+        if name.below().is_some() {
             return Err("is a pattern; write each host out".to_owned());
         }
         Ok(Self::Name(name))
@@ -140,28 +141,6 @@ impl Default for RetrievalSettings {
     }
 }
 
-/// Names that no public server has.
-fn is_private_name(host: &str) -> bool {
-    const ENDINGS: [&str; 10] = [
-        "localhost",
-        "localdomain",
-        "local",
-        "internal",
-        "intranet",
-        "lan",
-        "corp",
-        "home",
-        "private",
-        "home.arpa",
-    ];
-    let name = host.strip_prefix("*.").unwrap_or(host);
-    let ends = |ending: &&str| {
-        name.strip_suffix(*ending)
-            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-    };
-    !name.contains('.') || ENDINGS.iter().any(ends)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,26 +171,19 @@ mod tests {
     }
 
     #[test]
-    fn private_names_are_known_by_their_ending() {
+    fn names_without_a_public_server_are_private() {
+        let nearness = |text: &str| NetworkSettings::default().nearness(&text.parse().unwrap());
         for host in [
-            "localhost",
-            "db",
-            "a.localhost",
-            "printer.local",
-            "x.y.internal",
-            "router.home.arpa",
-            "*.corp",
-            "*.build.corp",
+            "localhost:1",
+            "db:1",
+            "printer.local:1",
+            "*.corp:1",
+            "*.build.corp:1",
         ] {
-            assert!(is_private_name(host), "{host}");
+            assert_eq!(nearness(host), Nearness::Unlisted, "{host}");
         }
-        for host in [
-            "example.com",
-            "corp.example.com",
-            "notlocal.io",
-            "*.home-x.io",
-        ] {
-            assert!(!is_private_name(host), "{host}");
+        for host in ["example.com:1", "corp.example.com:1", "*.home-x.io:1"] {
+            assert_eq!(nearness(host), Nearness::Public, "{host}");
         }
     }
 }

@@ -87,7 +87,7 @@ fn disk_full(what: &str) -> Error {
     .hint("free some space, or name another state directory with `--state-dir`")
 }
 
-fn from_io(error: &io::Error, what: &str) -> Error {
+pub(crate) fn from_io(error: &io::Error, what: &str) -> Error {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => disk_full(what),
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => unavailable(what)

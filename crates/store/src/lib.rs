@@ -28,6 +28,7 @@ mod page;
 #[cfg(test)]
 mod plans;
 mod pool;
+mod private_file;
 mod registry;
 mod request_keys;
 mod retention;
@@ -66,6 +67,10 @@ pub use mask::{Hide, Mask};
 pub use outbox::{Attempted, Claimed, DeliveryFilter, Subscription};
 pub use owner::{DeadOwner, Owner, dead_owners};
 pub use page::Page;
+pub use private_file::{
+    Key, KeyFault, KeyForm, MadeBy, PrivateFault, create_private, load_key, load_or_create_key,
+    read_private,
+};
 pub use registry::Registered;
 pub use request_keys::{Once, RequestKey, StoredAnswer};
 pub use retention::{AgedEntry, Retention};

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use glovebox_model::{Code, Error, Result, Stage};
-use rustix::fs::{Access, AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{Access, AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::failure::Doing;
@@ -232,32 +232,6 @@ fn open_private(path: &Path, noun: &str) -> Result<(PathBuf, OwnedFd, Stat)> {
         );
     }
     Ok((path, dir, stat))
-}
-
-/// Writes a whole private file under a name that must not exist; `false` when it does. Nobody ever
-/// sees a part of it, and it is on disk when this returns.
-pub(crate) fn create_whole(path: &Path, content: &[u8]) -> Result<bool> {
-    let what = format!("write `{}`", path.display());
-    let parent = path.parent().unwrap_or(Path::new("."));
-    let temporary = parent.join(format!(".new-{}", random_hex()?));
-    let write = || -> std::io::Result<bool> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = fs::File::from(rustix::fs::openat(CWD, &temporary, flags, PRIVATE_FILE)?);
-        std::io::Write::write_all(&mut &file, content)?;
-        file.sync_all()?;
-        match fs::hard_link(&temporary, path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Ok(false),
-            Err(error) => return Err(error),
-        }
-        fs::File::open(parent)?.sync_all()?;
-        Ok(true)
-    };
-    let written = write();
-    let cleared = fs::remove_file(&temporary);
-    let created = written.doing(&what)?;
-    cleared.doing(&what)?;
-    Ok(created)
 }
 
 /// Eight random bytes as 16 hexadecimal digits.

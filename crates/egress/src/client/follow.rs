@@ -151,7 +151,7 @@ fn check_domain(target: &Target, domains: &[&[HostPort]]) -> Result<(), Refusal>
     let (host, port) = (target.host(), target.port());
     let on = |list: &&[HostPort]| {
         let mut rules = list.iter();
-        rules.any(|rule| rule.port() == port && host.is_meant_by(rule.host()))
+        rules.any(|rule| rule.port() == port && host.is_meant_by(rule))
     };
     match domains.iter().all(on) {
         true => Ok(()),

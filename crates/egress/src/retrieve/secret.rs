@@ -1,98 +1,14 @@
 //! URLs that carry a credential away: by its own look, or by the name it is given. Text patterns
 //! isolate nothing; they catch the accident, and the careless exfiltration.
 
+use glovebox_model::credential::{
+    Meaning, Source, credential_in, entropy_bits, has_letters_and_digits, meaning_of_parameter,
+};
 use percent_encoding::percent_decode_str;
 
-/// A beginning that only credentials have, and how many more characters make it one.
-struct Shape {
-    what: &'static str,
-    begins: &'static str,
-    more: usize,
-    has: fn(u8) -> bool,
-}
-
-fn word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-}
-fn url_safe(byte: u8) -> bool {
-    word(byte) || byte == b'-' || byte == b'_'
-}
-fn capital(byte: u8) -> bool {
-    byte.is_ascii_uppercase() || byte.is_ascii_digit()
-}
-fn dotted(byte: u8) -> bool {
-    url_safe(byte) || byte == b'.'
-}
-
-macro_rules! shapes {
-    ($($what:literal: $($begins:literal),+ + $more:literal of $has:ident;)+) => {
-        &[$($(Shape { what: $what, begins: $begins, more: $more, has: $has }),+),+]
-    };
-}
-
-const SHAPES: &[Shape] = shapes! {
-    "an AWS access key": "AKIA", "ASIA" + 16 of capital;
-    "a GitHub token": "ghp_", "gho_", "ghu_", "ghs_", "ghr_" + 30 of word;
-    "a GitHub token": "github_pat_" + 20 of url_safe;
-    "a GitLab token": "glpat-", "gldt-", "glrt-" + 20 of url_safe;
-    "an npm token": "npm_" + 30 of word;
-    "a PyPI token": "pypi-AgEI" + 30 of url_safe;
-    "a Hugging Face token": "hf_" + 30 of word;
-    "a Stripe key": "sk_live_", "rk_live_", "sk_test_" + 16 of word;
-    "a Slack token": "xoxa-", "xoxb-", "xoxe-", "xoxp-", "xoxr-", "xoxs-", "xapp-" + 10 of url_safe;
-    "a Google API key": "AIza" + 35 of url_safe;
-    "a Google token": "ya29." + 20 of dotted;
-    "a SendGrid key": "SG." + 40 of dotted;
-    "a DigitalOcean token": "dop_v1_" + 40 of word;
-    "a Glovebox token": "gbx_" + 20 of url_safe;
-    "an API key": "sk-" + 20 of url_safe;
-};
-
-/// Names that are given to credentials alone, without the signs between their words.
-const NAMES: &[&str] = &[
-    "accesskey",
-    "accesstoken",
-    "apikey",
-    "apisecret",
-    "apitoken",
-    "authorization",
-    "authtoken",
-    "awsaccesskeyid",
-    "awssecretaccesskey",
-    "bearer",
-    "clientsecret",
-    "credential",
-    "credentials",
-    "idtoken",
-    "passphrase",
-    "passwd",
-    "password",
-    "privatekey",
-    "pwd",
-    "refreshtoken",
-    "secret",
-    "secretkey",
-    "sessiontoken",
-    "sharedaccesssignature",
-    "token",
-    "xamzsecuritytoken",
-    "xamzsignature",
-    "xapikey",
-    "xgoogsignature",
-];
-/// Those that mean something else as often: what they hold must look like a credential too.
-const AMBIGUOUS: &[&str] = &[
-    "auth",
-    "code",
-    "key",
-    "session",
-    "sessionid",
-    "sid",
-    "sig",
-    "signature",
-];
-
+/// Shorter values are words.
 const NAMED_LEAST: usize = 6;
+const MIXED_LEAST: usize = 16;
 const RANDOM_LEAST: usize = 24;
 /// Bits in a character. English and identifiers stay below; 24 random letters and digits do not.
 const RANDOM_BITS: f64 = 4.0;
@@ -111,7 +27,7 @@ pub fn suspected_secret(url: &str) -> Option<&'static str> {
         readings.push(decoded);
     }
     for reading in &readings {
-        if let Some(what) = shaped(reading.as_bytes()) {
+        if let Some(what) = credential_in(reading.as_bytes(), Source::Url) {
             return Some(what);
         }
     }
@@ -125,88 +41,40 @@ pub fn suspected_secret(url: &str) -> Option<&'static str> {
     })
 }
 
-fn shaped(text: &[u8]) -> Option<&'static str> {
-    if text.windows(11).any(|it| it == b"-----BEGIN ") {
-        return Some("a private key");
-    }
-    (0..text.len()).find_map(|at| {
-        // In the middle of a word nothing begins.
-        if at > 0 && word(text[at - 1]) {
-            return None;
-        }
-        let rest = &text[at..];
-        if is_web_token(rest) {
-            return Some("a JSON web token");
-        }
-        let found = SHAPES.iter().find(|shape| {
-            rest.strip_prefix(shape.begins.as_bytes())
-                .is_some_and(|rest| run(rest, shape.has) >= shape.more)
-        });
-        found.map(|shape| shape.what)
-    })
-}
-
-fn run(text: &[u8], has: fn(u8) -> bool) -> usize {
-    text.iter().take_while(|it| has(**it)).count()
-}
-
-/// Three parts, of which the first begins as `{"` does in base64.
-fn is_web_token(text: &[u8]) -> bool {
-    if !text.starts_with(b"eyJ") {
-        return false;
-    }
-    let length = run(text, dotted);
-    let parts: Vec<_> = text[..length].split(|it| *it == b'.').take(3).collect();
-    parts.len() == 3 && parts.iter().all(|it| it.len() >= 8)
-}
-
 fn named(name: &str, value: &str) -> Option<&'static str> {
-    let name: String = name
-        .chars()
-        .filter(|it| !matches!(it, '-' | '_' | '.' | '[' | ']'))
-        .map(|it| it.to_ascii_lowercase())
-        .collect();
-    let random = looks_random(value.as_bytes());
-    if NAMES.contains(&name.as_str()) && value.len() >= NAMED_LEAST {
-        return Some("a credential by its name");
-    }
-    if AMBIGUOUS.contains(&name.as_str()) && (random || has_digits_and_letters(value)) {
+    let value = value.as_bytes();
+    let random = looks_random(value);
+    let named = match meaning_of_parameter(name) {
+        Some(Meaning::Certain) => value.len() >= NAMED_LEAST,
+        Some(Meaning::Ambiguous) => random || looks_mixed(value),
+        None => false,
+    };
+    if named {
         return Some("a credential by its name");
     }
     random.then_some("a random value, as credentials are")
 }
 
-fn has_digits_and_letters(value: &str) -> bool {
-    value.len() >= 16
-        && value.bytes().all(url_safe)
-        && value.bytes().any(|it| it.is_ascii_digit())
-        && value.bytes().any(|it| it.is_ascii_alphabetic())
+fn is_url_safe(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
+}
+
+fn looks_mixed(value: &[u8]) -> bool {
+    value.len() >= MIXED_LEAST
+        && value.iter().all(|it| is_url_safe(*it))
+        && has_letters_and_digits(value)
 }
 
 /// Letters of both cases and digits, all mixed. Digests and UUIDs are in one case, so they pass:
 /// they name things.
 fn looks_random(value: &[u8]) -> bool {
-    let base64 = |it: &u8| url_safe(*it) || matches!(it, b'+' | b'/' | b'=');
+    let base64 = |it: &u8| is_url_safe(*it) || matches!(it, b'+' | b'/' | b'=');
     value.len() >= RANDOM_LEAST
         && value.iter().all(base64)
         && value.iter().any(u8::is_ascii_uppercase)
         && value.iter().any(u8::is_ascii_lowercase)
         && value.iter().filter(|it| it.is_ascii_digit()).count() >= 2
-        && bits(value) >= RANDOM_BITS
-}
-
-/// Shannon's measure, of single characters.
-fn bits(value: &[u8]) -> f64 {
-    let mut counts = [0u32; 256];
-    for byte in value {
-        counts[usize::from(*byte)] += 1;
-    }
-    let all: f64 = counts.iter().copied().map(f64::from).sum();
-    let part = |count: &u32| {
-        let share = f64::from(*count) / all;
-        -share * share.log2()
-    };
-    counts.iter().filter(|it| **it > 0).map(part).sum()
+        && entropy_bits(value) >= RANDOM_BITS
 }
 
 #[cfg(test)]
@@ -228,6 +96,8 @@ mod tests {
             joined(&["https://e.com/?q=%2567hp_", LONG]),
             joined(&["https://e.com/eyJ", "hbGciOi.eyJzdWIiOi.c2lnbmF0"]),
             joined(&["https://e.com/?x=-----BEGIN ", "PRIVATE KEY"]),
+            joined(&["https://e.com/?x=-----BEGIN ", "CERTIFICATE"]),
+            joined(&["https://e.com/?u=https%3A%2F%2Fme%3A", "pass%40host%2F"]),
             "https://e.com/?api_key=abcdef".to_owned(),
             "https://e.com/?API-KEY=abcdef".to_owned(),
             "https://e.com/?access_token=123456".to_owned(),
@@ -259,6 +129,8 @@ mod tests {
             "https://www.youtube.com/watch?v=dQw4w9WgXcQ",
             "https://example.com/?utm_source=newsletter&utm_campaign=Spring2026Launch",
             "https://example.com/a?redirect=https%3A%2F%2Fexample.com%2FDocs%2FPage2",
+            "https://example.com/?redirect=http://localhost:8080&by=me@example.com",
+            "https://example.com/?page_token=abcdefghijkl",
             "https://example.com/#token=abcdefghijkl",
         ] {
             assert_eq!(suspected_secret(url), None, "{url}");

@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 
 use glovebox_egress::{Host, PrivateTargets, RefusalCode, vet_url};
+use glovebox_model::HostPort;
 use proptest::prelude::*;
 
 fn host(text: &str) -> String {
@@ -90,19 +91,17 @@ fn names_of_private_networks_are_refused_and_public_ones_are_not() {
 #[test]
 fn a_rule_means_whole_labels() {
     let name = Host::parse("a.allowed.com").unwrap();
-    assert!(name.is_meant_by("a.allowed.com") && name.is_meant_by("*.allowed.com"));
-    for rule in [
-        "allowed.com",
-        "*.lowed.com",
-        "*.a.allowed.com",
-        "*",
-        "*.",
-        "",
-    ] {
-        assert!(!name.is_meant_by(rule), "{rule}");
+    let rule = |text: &str| text.parse::<HostPort>().unwrap();
+    assert!(name.is_meant_by(&rule("a.allowed.com:1")));
+    assert!(name.is_meant_by(&rule("*.allowed.com:1")));
+    for text in ["allowed.com:1", "*.lowed.com:1", "*.a.allowed.com:1"] {
+        assert!(!name.is_meant_by(&rule(text)), "{text}");
+    }
+    for text in ["*:1", "*.:1", ":1", "1.1.1.1:1", "*.1.1.1:1"] {
+        assert!(text.parse::<HostPort>().is_err(), "{text}");
     }
     let address = Host::parse("1.1.1.1").unwrap();
-    assert!(!address.is_meant_by("1.1.1.1") && !address.is_meant_by("*.1.1.1"));
+    assert!(!address.is_meant_by(&rule("*.allowed.com:1")));
 }
 
 #[test]

@@ -7,7 +7,6 @@ use glovebox_model::{
     Call, Code, Consent, Error, ExecId, PartialProfile, Result, ScriptRef, SpaceId, Stage,
 };
 use serde::{Deserialize, Serialize};
-use zeroize::Zeroizing;
 
 use crate::private_key::private_key;
 use crate::secrets;
@@ -37,8 +36,7 @@ pub(crate) struct Seal(secrets::Seal);
 impl Seal {
     /// The key in this file; made when it is not there.
     pub(crate) fn load_or_create(path: &Path) -> Result<Self> {
-        let key = Zeroizing::new(private_key(path)?);
-        Ok(Self(secrets::Seal::new(&key)))
+        Ok(Self(secrets::Seal::new(&*private_key(path)?)))
     }
 
     pub(crate) fn close(&self, space: &SpaceId, exec: &ExecId, kept: &Kept) -> Result<Vec<u8>> {

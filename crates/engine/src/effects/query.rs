@@ -4,22 +4,11 @@
 use std::fmt::Write as _;
 
 use glovebox_capture::Secrets;
-use glovebox_policy::looks_secret;
+use glovebox_model::credential::{looks_secret, meaning_of_parameter};
 
 /// In bytes of the shown text.
 const MOST: usize = 2048;
 const MASK: &str = "[secret value]";
-/// Names that carry credentials in URLs and say so nowhere else.
-const NAMES: [&str; 8] = [
-    "auth",
-    "code",
-    "jwt",
-    "key",
-    "session",
-    "sid",
-    "sig",
-    "signature",
-];
 
 pub(super) fn shown(query: &str, masks: &Secrets) -> String {
     let redacted = masks.redact_str(query);
@@ -52,7 +41,8 @@ fn is_secret(name: &str, value: &str) -> bool {
     // X-Amz-Signature.
     let last = name.rsplit(|it: char| !it.is_ascii_alphanumeric()).next();
     !value.is_empty()
-        && (last.is_some_and(|it| NAMES.contains(&it)) || looks_secret(&name, &decoded(value)))
+        && (last.is_some_and(|it| meaning_of_parameter(it).is_some())
+            || looks_secret(&name, &decoded(value)))
 }
 
 fn decoded(text: &str) -> Vec<u8> {

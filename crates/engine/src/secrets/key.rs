@@ -3,12 +3,13 @@
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use glovebox_model::{Code, Error, Result, Stage};
+use glovebox_store::{MadeBy, PrivateFault, read_private};
 use zeroize::Zeroizing;
 
 use super::keyring;
@@ -24,7 +25,7 @@ const NEXT: &str = "secrets.key.next";
 const LOCK: &str = ".secrets.lock";
 
 /// Text around a key: longer files are something else.
-const LONGEST: u64 = 256;
+const LONGEST: usize = 256;
 
 /// Where the operator keeps the key.
 #[derive(Debug, Default)]
@@ -108,29 +109,20 @@ pub(super) fn in_file(path: &Path) -> Result<Key> {
         let message = format!("cannot use the secrets' key `{}`", path.display());
         Error::new(Code::StoreUnavailable, Stage::Open, message).caused_by(error)
     };
-    // A pipe without a writer must not hold us up.
-    let opened = File::options()
-        .read(true)
-        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
-        .open(path);
-    let file = opened
-        .map_err(|error| failed(&error).hint("name the right file: `--secrets-key-file FILE`"))?;
-    let facts = file.metadata().map_err(|error| failed(&error))?;
-    if !facts.is_file() {
-        return Err(failed(&"it is not a regular file"));
-    }
-    if facts.mode() & 0o077 != 0 {
-        return Err(failed(&"others than its owner may use it").hint(format!(
-            "`chmod 600 {}`; if somebody may have read it, make another: \
-             `glovebox secret rotate-key`",
-            path.display()
-        )));
-    }
-    let own = [0, rustix::process::geteuid().as_raw()];
-    if !own.contains(&facts.uid()) {
-        return Err(failed(&"it belongs to somebody else"));
-    }
-    let bytes = read_whole(file).map_err(|error| failed(&error))?;
+    let elsewhere = "name the right file: `--secrets-key-file FILE`";
+    let bytes = match read_private(path, MadeBy::Operator, LONGEST) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return Err(failed(&"there is no such file").hint(elsewhere)),
+        Err(why @ PrivateFault::Unreadable(_)) => return Err(failed(&why).hint(elsewhere)),
+        Err(why @ PrivateFault::Exposed) => {
+            return Err(failed(&why).hint(format!(
+                "`chmod 600 {}`; if somebody may have read it, make another: \
+                 `glovebox secret rotate-key`",
+                path.display()
+            )));
+        }
+        Err(why @ (PrivateFault::NotRegular | PrivateFault::Foreign)) => return Err(failed(&why)),
+    };
     let key = parse(&bytes).ok_or_else(|| {
         failed(&"it does not hold 32 bytes, hexadecimal or base64")
             .hint("make one: `(umask 077; openssl rand -hex 32 > FILE)`")
@@ -140,9 +132,9 @@ pub(super) fn in_file(path: &Path) -> Result<Key> {
 
 fn read_whole(file: File) -> std::io::Result<Zeroizing<Vec<u8>>> {
     // Room from the start: a buffer that grows leaves copies behind.
-    let room = usize::try_from(LONGEST + 1).unwrap_or_default();
+    let room = LONGEST + 1;
     let mut bytes = Zeroizing::new(Vec::with_capacity(room));
-    file.take(LONGEST + 1).read_to_end(&mut bytes)?;
+    file.take(room as u64).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -205,8 +197,7 @@ impl OwnKey {
     }
 
     fn create(path: &Path) -> Result<Key> {
-        let key = Zeroizing::new(private_key(path)?);
-        Ok(Key::new(&key))
+        Ok(Key::new(&*private_key(path)?))
     }
 
     /// Another one, beside the one that is in use, which stays until everything is sealed anew.
@@ -321,7 +312,7 @@ fn missing(id: &str, found: &[String]) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     use super::*;
 

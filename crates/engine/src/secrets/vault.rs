@@ -169,7 +169,7 @@ fn check_places(
         let message = format!("a secret is for {HOSTS_MOST} hosts at the most");
         return Err(invalid(message).hint("set it again under another name for the others"));
     }
-    if let Some(wide) = hosts.iter().find(|it| it.host().starts_with("*.")) {
+    if let Some(wide) = hosts.iter().find(|it| it.below().is_some()) {
         let message = format!("`{name}` would go to any host that is like `{wide}`");
         return Err(invalid(message).hint("name each host that may have it: `--host HOST:PORT`"));
     }

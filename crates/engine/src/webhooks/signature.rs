@@ -7,6 +7,7 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use glovebox_model::{Code, Error, MessageId, Result, Stage};
+use glovebox_store::{MadeBy, PrivateFault, read_private};
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use sha2::Sha256;
@@ -16,7 +17,7 @@ use zeroize::Zeroizing;
 const PREFIX: &[u8] = b"whsec_";
 /// Fewer could be guessed.
 const SHORTEST: usize = 24;
-const LONGEST: u64 = 4096;
+const LONGEST: usize = 4096;
 
 /// Never shown.
 pub(crate) struct SigningKey(Zeroizing<Vec<u8>>);
@@ -55,7 +56,15 @@ impl SigningKey {
             .caused_by(why)
             .hint("make one: `(printf whsec_; head -c 32 /dev/urandom | base64 -w0) > FILE; chmod 600 FILE`")
         };
-        let bytes = bytes_of(path).map_err(|error| refused(&error))?;
+        let bytes = match read_private(path, MadeBy::Operator, LONGEST) {
+            Ok(Some(bytes)) if bytes.len() <= LONGEST => bytes,
+            Ok(Some(_)) => return Err(refused(&"it is larger than 4 KiB")),
+            Ok(None) => return Err(refused(&"there is no such file")),
+            Err(why @ PrivateFault::Exposed) => {
+                return Err(refused(&format!("{why}: `chmod 600` it")));
+            }
+            Err(why) => return Err(refused(&why)),
+        };
         Self::parse(&bytes).map_err(|why| refused(&why))
     }
 
@@ -71,31 +80,6 @@ impl SigningKey {
             STANDARD.encode(mac.finalize().into_bytes())
         ))
     }
-}
-
-/// Only a file that strangers can neither read nor have written.
-fn bytes_of(path: &Path) -> std::io::Result<Vec<u8>> {
-    use std::io::Read;
-    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-    let refuse = |why: &str| Err(std::io::Error::other(why.to_owned()));
-    // Never waits for a writer, should it be a pipe.
-    let file = std::fs::File::options()
-        .read(true)
-        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
-        .open(path)?;
-    let facts = file.metadata()?;
-    if !facts.is_file() {
-        return refuse("it is not a regular file");
-    }
-    if facts.mode() & 0o077 != 0 {
-        return refuse("others than its owner may use it: `chmod 600` it");
-    }
-    if facts.len() > LONGEST {
-        return refuse("it is larger than 4 KiB");
-    }
-    let mut bytes = Vec::new();
-    file.take(LONGEST).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! `hosts` and `no_network`: where requests may go.
 
-use glovebox_model::{Approach, Deed, FailureCode};
+use glovebox_model::{Approach, Deed, FailureCode, HostPattern};
 
 use super::Found;
 use crate::evidence::Evidence;
 use crate::finding::Finding;
-use crate::host::HostPattern;
 
 const SHOWN: usize = 5;
 
@@ -35,7 +34,7 @@ pub(super) fn none(evidence: &Evidence<'_>) -> Found {
 }
 
 fn only(evidence: &Evidence<'_>, allowed: &[HostPattern], way_out: &str) -> Found {
-    let covered = |host: &str, port| allowed.iter().any(|it| it.covers(host, port));
+    let covered = |host: &str, port| allowed.iter().any(|it| it.means(host, port));
     let mut wrong: Vec<String> = Vec::new();
     for effect in evidence.effects()? {
         let other = match &effect.deed {
@@ -70,7 +69,8 @@ fn only(evidence: &Evidence<'_>, allowed: &[HostPattern], way_out: &str) -> Foun
     Err(Finding::bad(FailureCode::OutOfScope, reason, way_out))
 }
 
-/// The destination of a URL that a tool named. What is none is no destination that was allowed.
+/// The destination of a URL that a tool named. What is none is no destination that was allowed. It is
+/// read strictly, since what it says is allowed by.
 fn authority(target: &str) -> Option<(&str, Option<u16>)> {
     let (scheme, rest) = target.split_once("://")?;
     let authority = rest.split(['/', '?', '#', '\\']).next()?;

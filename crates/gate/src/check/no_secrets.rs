@@ -6,7 +6,7 @@ use glovebox_model::{Deed, Effect, FailureCode, FileWrite, NetworkRequest, Proce
 
 use super::Found;
 use crate::contents::{Content, Contents};
-use crate::credential::{Randomness, credential_in};
+use crate::credential::{Randomness, credential_in_line};
 use crate::diff::{Line, lines};
 use crate::evidence::Evidence;
 use crate::finding::{Finding, share};
@@ -52,7 +52,7 @@ impl Scan<'_> {
     }
 
     fn line(&self, line: &[u8], place: &dyn Fn() -> String) -> Result<(), Finding> {
-        match credential_in(line, self.randomness) {
+        match credential_in_line(line, self.randomness) {
             None => Ok(()),
             Some(what) => Err(holds(&place(), what)),
         }
@@ -74,7 +74,7 @@ impl Scan<'_> {
         self.left = self.left.saturating_sub(found.bytes.len());
         self.count(found.length.min(size), size);
         let randomness = self.randomness;
-        let suspect = |line: &&[u8]| credential_in(line, randomness).is_some();
+        let suspect = |line: &&[u8]| credential_in_line(line, randomness).is_some();
         let mut suspects = split(&found.bytes).filter(suspect).peekable();
         if suspects.peek().is_none() {
             return Ok(());

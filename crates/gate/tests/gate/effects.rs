@@ -1,12 +1,12 @@
 //! Checks of what was done.
 
 use glovebox_gate::{
-    Check, CommandCheck, CommandOutcome, Content, Deterministic, DiffSize, Gate, History,
-    HostPattern, Hosts, MaxSize, PathGlob, PathScope, RunCommand, Subject, digest, judge,
+    Check, CommandCheck, CommandOutcome, Content, Deterministic, DiffSize, Gate, History, Hosts,
+    MaxSize, PathGlob, PathScope, RunCommand, Subject, digest, judge,
 };
 use glovebox_model::{
     Approach, Artifact, Bytes, ChangeCount, Code, Confidence, Deed, Effect, EffectCount, Error,
-    FailureCode, FileOp, ProcessSpawn, Reported, Result, Stage,
+    FailureCode, FileOp, HostPattern, ProcessSpawn, Reported, Result, Stage,
 };
 
 use crate::fixture::{

@@ -1,50 +1,35 @@
 //! Whom an answer or a fault is for.
 
 use glovebox_egress::Host;
-use glovebox_model::Result;
+use glovebox_model::{NamePattern, Result};
 
 use super::check::{refuse, shown};
 
-/// A name or an address, every name below one, or every one.
+/// A name or an address, every name below one, or every one; in the canonical form of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum HostRule {
-    Any,
-    Below(String),
-    Exact(String),
-}
+pub(crate) struct HostRule(String);
 
 impl HostRule {
     pub(crate) fn parse(text: &str) -> Result<Self> {
-        if text == "*" {
-            return Ok(Self::Any);
-        }
         let wrong = || {
             refuse(format!("`{}` is not a host", shown(text)))
                 .hint("write a name, `*.example.com` for every name below one, or `*`")
         };
-        let (name, below) = match text.strip_prefix("*.") {
-            Some(parent) => (parent, true),
-            None => (text, false),
+        let host = |text| Host::parse(text).map_err(|_| wrong());
+        let rule = match NamePattern::of(text).ok_or_else(wrong)? {
+            NamePattern::Any => text.to_owned(),
+            NamePattern::Below(parent) => match host(parent)?.name() {
+                None => return Err(wrong()),
+                Some(name) => format!("*.{name}"),
+            },
+            NamePattern::Exact(name) => bare(&host(name)?.to_string()).to_owned(),
         };
-        let host = Host::parse(name).map_err(|_| wrong())?;
-        match (below, host.name()) {
-            (true, None) => Err(wrong()),
-            (true, Some(name)) => Ok(Self::Below(name.to_owned())),
-            (false, _) => Ok(Self::Exact(bare(&host.to_string()).to_owned())),
-        }
+        Ok(Self(rule))
     }
 
     /// `host` in its canonical form, an IPv6 address with or without brackets.
     pub(crate) fn fits(&self, host: &str) -> bool {
-        let host = bare(host);
-        match self {
-            Self::Any => true,
-            Self::Exact(name) => host == name,
-            Self::Below(parent) => host
-                .strip_suffix(parent.as_str())
-                .and_then(|it| it.strip_suffix('.'))
-                .is_some_and(|it| !it.is_empty()),
-        }
+        NamePattern::of(&self.0).is_some_and(|it| it.means(bare(host)))
     }
 }
 

@@ -111,6 +111,7 @@ impl Front {
     }
 }
 
+/// With classes and alternatives, as simulations have always had them: `{mail,chat}_*`.
 fn tool_rule(text: &str) -> Result<GlobMatcher> {
     match Glob::new(text) {
         Ok(glob) if !text.is_empty() => Ok(glob.compile_matcher()),

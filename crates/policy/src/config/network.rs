@@ -114,7 +114,7 @@ fn read_hosts(
         // A name as a destination has it, whatever its port.
         let parsed = format!("{shown}:1").parse::<HostPort>();
         let host = match parsed {
-            Ok(host) if !host.host().starts_with('*') => host.host().to_owned(),
+            Ok(host) if host.below().is_none() => host.host().to_owned(),
             _ => {
                 let message = format!("`hosts`: `{shown}` is not the name of a host");
                 return Err(document.error(name.span(), message));

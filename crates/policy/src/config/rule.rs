@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use glovebox_model::{Permit, Result, RuleRef};
+use glovebox_model::{Glob, HostPattern, Permit, Result, RuleRef};
 use toml::de::DeTable;
 
 use super::document::{Document, Key, Node, entries, shown};
@@ -12,8 +12,6 @@ use super::value::refuse;
 use crate::rule::command::CommandGlob;
 use crate::rule::condition::Condition;
 use crate::rule::facts::Facts;
-use crate::rule::glob::{GLOB_BYTES_MAX, Glob};
-use crate::rule::host::HostPattern;
 use crate::rule::path::PathGlob;
 use crate::rule::{Example, GLOBS_MAX, Matchers, RULES_MAX, Rule};
 use crate::tool::ToolGlob;
@@ -169,8 +167,8 @@ pub(super) fn globs<T>(
     let read = |(text, span): (&str, Range<usize>)| {
         let made = match text.len() {
             0 => Err("is empty".to_owned()),
-            1..=GLOB_BYTES_MAX => make(text),
-            _ => Err(format!("is longer than {GLOB_BYTES_MAX} bytes")),
+            1..=Glob::BYTES_MAX => make(text),
+            _ => Err(format!("is longer than {} bytes", Glob::BYTES_MAX)),
         };
         made.map_err(|why| refuse(document, key, text, span, &why))
     };

@@ -1,12 +1,11 @@
 //! `[tools]` and `[agent.NAME.tools]`.
 
-use glovebox_model::{Result, RuleRef};
+use glovebox_model::{Glob, Result, RuleRef};
 use toml::de::DeTable;
 
 use super::document::{Document, Key, Node, entries};
 use super::section::unknown_key;
 use super::value::{read_strings, refuse};
-use crate::rule::glob::GLOB_BYTES_MAX;
 use crate::tool::{ToolGlob, ToolList, ToolSection};
 
 const KEYS: [&str; 2] = ["allow", "deny"];
@@ -37,8 +36,8 @@ fn read_list(document: &Document<'_>, key: &Key<'_>, node: &Node<'_>) -> Result<
     }
     let read = |(text, span): (&str, _)| {
         let made = match text.len() {
-            0..=GLOB_BYTES_MAX => ToolGlob::new(text),
-            _ => Err(format!("is longer than {GLOB_BYTES_MAX} bytes")),
+            0..=Glob::BYTES_MAX => ToolGlob::new(text),
+            _ => Err(format!("is longer than {} bytes", Glob::BYTES_MAX)),
         };
         made.map_err(|why| refuse(document, key, text, span, &why))
     };

@@ -8,8 +8,8 @@ mod upgrade;
 use std::fmt::Write as _;
 
 use glovebox_model::{
-    ApprovalMode, BackendName, Correlation, NetworkMode, Permit, Program, Reason, ReasonKind,
-    Ruling, Tier, WorkspaceRef,
+    ApprovalMode, BackendName, Correlation, HostPattern, NetworkMode, Permit, Program, Reason,
+    ReasonKind, Ruling, Tier, WorkspaceRef,
 };
 use glovebox_risk::{Reading, read};
 
@@ -18,7 +18,6 @@ use crate::assess::Assessed;
 use crate::grant::{GrantKind, kind_of};
 use crate::network::NetworkSettings;
 use crate::rule::facts::{Beside, Facts};
-use crate::rule::host::HostPattern;
 use crate::rule::{Rules, Scripts, Verdict, judge};
 use crate::secret::GrantedSecret;
 use crate::tool::ToolPolicy;
@@ -118,7 +117,7 @@ fn ruling(
 pub fn decide_action(action: &Action<'_>, standing: &Standing<'_>) -> Ruling {
     let mut facts = Facts::of_action(action.ids, standing.tool, action.paths);
     for host in action.hosts {
-        match HostPattern::new(host) {
+        match HostPattern::of_destination(host) {
             Ok(pattern) => facts.hosts.push(pattern),
             // What cannot be compared may be any: rules that deny or ask hold, none that allows.
             Err(_) => facts.any_host = true,

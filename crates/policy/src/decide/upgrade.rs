@@ -99,7 +99,7 @@ impl Case<'_> {
             if let Some((text, way)) = private {
                 note(ReasonCode::NetPrivateDestinationRequested, text, way);
             }
-            if let Some(name) = it.host().strip_prefix("*.") {
+            if let Some(name) = it.below() {
                 let text = format!("it stands for every name below `{name}`");
                 let way = "name the hosts that are needed";
                 note(ReasonCode::NetWildcardDomainRequested, text, way);

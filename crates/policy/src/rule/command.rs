@@ -13,10 +13,10 @@
 //! skipped, each with at most one value. A word whose value is not known counts as any words. The
 //! directory of the program does not matter to it: a copy elsewhere may be the same program.
 
+use glovebox_model::Glob;
 use glovebox_risk::{is_transparent, usual_name};
 
 use super::facts::{Segment, Value};
-use super::glob::Glob;
 use super::path::clean;
 
 /// The name under which a program is known.

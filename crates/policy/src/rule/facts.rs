@@ -1,13 +1,12 @@
 //! What rules look at, gathered once for a request.
 
 use glovebox_model::{
-    BackendName, ByteString, Call, Correlation, Lifetime, NetworkMode, Placement, Program,
-    RiskSignal, SpaceId, Tier, WorkspaceRef,
+    BackendName, ByteString, Call, Correlation, HostPattern, Lifetime, NetworkMode, Placement,
+    Program, RiskSignal, SpaceId, Tier, WorkspaceRef,
 };
 use glovebox_risk::{Command, Reading, Step, Unclear, Word};
 
 use super::command::program;
-use super::host::HostPattern;
 use super::inner::{Scripts, unnamed, unread};
 use super::mention::Mentions;
 use super::path::{PathFact, clean};
@@ -181,7 +180,7 @@ impl Facts {
             profile
                 .allow_net
                 .iter()
-                .filter_map(|it| HostPattern::new(&it.to_string()).ok()),
+                .filter_map(|it| HostPattern::of_destination(&it.to_string()).ok()),
         );
         Self {
             ids: call.ids.clone(),
@@ -238,7 +237,7 @@ impl Facts {
     /// With something in every list, for trying an expression.
     pub(crate) fn sample() -> Self {
         let word = || vec!["x".to_owned()];
-        let host = HostPattern::new("x:1").into_iter();
+        let host = HostPattern::of_destination("x:1").into_iter();
         Self {
             segments: vec![Segment {
                 program: Value::Known("x".to_owned()),

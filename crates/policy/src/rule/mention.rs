@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use glovebox_model::HostPattern;
 use glovebox_risk::{Command, Files, Word};
 
 use super::facts::{MOVES, Segment, Value, WORD_BYTES_MAX, WORK};
-use super::host::HostPattern;
+use super::host::destination_of_url;
 use super::path::{PathFact, clean};
 use super::walk::walks_here;
 
@@ -119,7 +120,7 @@ impl Mentions {
                 self.trees.extend(found.iter().cloned());
             }
             self.perhaps.extend(found);
-            if let Some(host) = HostPattern::of_url(text) {
+            if let Some(host) = destination_of_url(text) {
                 self.hosts.insert(host);
                 if !text.starts_with("file:") {
                     continue;

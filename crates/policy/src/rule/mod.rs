@@ -3,8 +3,7 @@
 pub(crate) mod command;
 pub(crate) mod condition;
 pub(crate) mod facts;
-pub(crate) mod glob;
-pub(crate) mod host;
+mod host;
 mod index;
 mod inner;
 mod mention;
@@ -14,13 +13,11 @@ mod walk;
 
 use std::sync::Arc;
 
-use glovebox_model::{BackendName, NetworkMode, Permit, RuleRef, Tier};
+use glovebox_model::{BackendName, Glob, HostPattern, NetworkMode, Permit, RuleRef, Tier};
 
 use command::CommandGlob;
 use condition::Condition;
 use facts::{Facts, Segment, WORK};
-use glob::Glob;
-use host::HostPattern;
 use path::{PathFact, PathGlob, clean};
 
 pub(crate) use index::RuleSet;
@@ -104,7 +101,7 @@ impl Matchers {
             };
             ("path", self.path.iter().any(one))
         } else if !self.host.is_empty() {
-            let host = HostPattern::new(text).ok()?;
+            let host = HostPattern::of_destination(text).ok()?;
             let one = |glob: &HostPattern| match guards {
                 true => glob.overlaps(&host),
                 false => glob.covers(&host),

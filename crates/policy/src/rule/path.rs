@@ -2,7 +2,7 @@
 //! does. A link in a command's words is not followed: the sandbox denies the file, whatever leads
 //! to it. A last `/**` of a rule that denies or asks means the directory itself as well.
 
-use super::glob::Glob;
+use glovebox_model::Glob;
 
 /// Without `.`, `..` and double separators, against a directory. `..` at the root stays there.
 pub(crate) fn clean(path: &str, cwd: &str) -> String {

@@ -3,10 +3,9 @@
 
 mod group;
 
-use glovebox_model::RuleRef;
+use glovebox_model::{Glob, RuleRef};
 use serde::{Deserialize, Serialize};
 
-use crate::rule::glob::Glob;
 pub(crate) use group::Group;
 
 /// A tool's name with `*` and `?`, whatever its case, or a group of tools.

@@ -7,6 +7,7 @@ mod certain;
 mod choice;
 mod config;
 mod containers;
+mod credentials;
 mod denied;
 mod environment;
 mod explanation;

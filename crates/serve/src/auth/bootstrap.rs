@@ -6,17 +6,17 @@ use glovebox_model::{Code, Error, Result, Role, SpaceId, Stage, Token, TokenId, 
 use glovebox_store::{Actor, Store, TokenFilter};
 use jiff::Timestamp;
 
-use super::key::{TokenKey, create_private, random, read_private};
+use super::key::{TokenKey, create_own, random, read_own};
 use super::secret::Secret;
 
 const FILE: &str = "token";
-const LONGEST: u64 = 256;
+const LONGEST: usize = 256;
 
 /// Writes an admin token of the space `local` to `directory/token`, readable by its owner alone,
 /// and gives the path. The token of an earlier start is kept for as long as it is valid.
 pub fn bootstrap(store: &Store, key: &TokenKey, directory: &Path) -> Result<PathBuf> {
     let path = directory.join(FILE);
-    if let Some(bytes) = read_private(&path, LONGEST)? {
+    if let Some(bytes) = read_own(&path, LONGEST)? {
         if is_valid(store, key, &bytes)? {
             return Ok(path);
         }
@@ -50,7 +50,7 @@ pub fn bootstrap(store: &Store, key: &TokenKey, directory: &Path) -> Result<Path
         revoked_at: None,
     };
     store.create_token(&token, &key.hash(&secret), &by)?;
-    match create_private(&path, format!("{}\n", secret.reveal()).as_bytes())? {
+    match create_own(&path, format!("{}\n", secret.reveal()).as_bytes())? {
         true => Ok(path),
         // Another server of the same directory was faster; its token is as good.
         false => {

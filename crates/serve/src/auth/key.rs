@@ -1,12 +1,13 @@
 //! The key of the token hashes: a file that only its owner may read.
 
 use std::fmt;
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use glovebox_model::{Code, Error, Result, Stage};
+use glovebox_store::{
+    KeyFault, KeyForm, MadeBy, PrivateFault, create_private, load_or_create_key, read_private,
+};
+use zeroize::Zeroizing;
 
 use super::secret::Secret;
 
@@ -26,20 +27,11 @@ impl TokenKey {
     /// first one's key becomes everybody's.
     pub fn load_or_create(directory: &Path) -> Result<Self> {
         let path = directory.join(FILE);
-        match read_private(&path, 32) {
-            Ok(Some(bytes)) => {
-                let bytes = bytes.try_into();
-                bytes.map(Self).map_err(|_| damaged(&path))
-            }
-            Ok(None) => {
-                let mut key = [0; 32];
-                random(&mut key)?;
-                match create_private(&path, &key)? {
-                    true => Ok(Self(key)),
-                    false => Self::load_or_create(directory),
-                }
-            }
-            Err(error) => Err(error),
+        match load_or_create_key(&path, KeyForm::Bytes) {
+            Ok(key) => Ok(Self(*key)),
+            Err(KeyFault::Unfit(fault)) => Err(unfit(&path, fault)),
+            Err(KeyFault::Damaged) => Err(damaged(&path)),
+            Err(KeyFault::Unmade(error)) => Err(unwritten(&path, error)),
         }
     }
 
@@ -65,59 +57,27 @@ pub(crate) fn random(bytes: &mut [u8]) -> Result<()> {
 }
 
 /// None when there is no such file. One that others may read is refused: who could read it has.
-pub(super) fn read_private(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
-    let opened = OpenOptions::new()
-        .read(true)
-        .custom_flags(nofollow())
-        .open(path);
-    let file = match opened {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unusable(path, "cannot be read").caused_by(error)),
-    };
-    let about = file
-        .metadata()
-        .map_err(|error| unusable(path, "cannot be read").caused_by(error))?;
-    if !about.is_file() || about.mode() & 0o077 != 0 {
-        return Err(unusable(path, "may be read by others")
-            .hint("somebody may have copied it: remove it and start again, or `chmod 600` it"));
-    }
-    let mut bytes = Vec::new();
-    file.take(most + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| unusable(path, "cannot be read").caused_by(error))?;
-    Ok(Some(bytes))
+pub(super) fn read_own(path: &Path, most: usize) -> Result<Option<Zeroizing<Vec<u8>>>> {
+    read_private(path, MadeBy::Glovebox, most).map_err(|fault| unfit(path, fault))
 }
 
 /// Whole or not at all, and never over a file that is there: false then.
-pub(super) fn create_private(path: &Path, contents: &[u8]) -> Result<bool> {
-    let fault = |error: std::io::Error| unusable(path, "cannot be written").caused_by(error);
-    let mut random_part = [0; 8];
-    random(&mut random_part)?;
-    let name = format!(".new-{}", super::secret::hex(&random_part));
-    let temporary = path.with_file_name(name);
-    let written = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&temporary)
-        .and_then(|mut file| {
-            file.write_all(contents)?;
-            file.sync_all()
-        });
-    let linked = written.and_then(|()| std::fs::hard_link(&temporary, path));
-    // Best effort: it has a name that nothing looks for.
-    let _ = std::fs::remove_file(&temporary);
-    match linked {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(fault(error)),
+pub(super) fn create_own(path: &Path, contents: &[u8]) -> Result<bool> {
+    create_private(path, contents).map_err(|error| unwritten(path, error))
+}
+
+fn unfit(path: &Path, fault: PrivateFault) -> Error {
+    match fault {
+        PrivateFault::Unreadable(error) => unusable(path, "cannot be read").caused_by(error),
+        PrivateFault::NotRegular => unusable(path, "is not a regular file")
+            .hint("put the file itself there, not a link to it"),
+        PrivateFault::Exposed | PrivateFault::Foreign => unusable(path, "may be read by others")
+            .hint("somebody may have copied it: remove it and start again, or `chmod 600` it"),
     }
 }
 
-fn nofollow() -> i32 {
-    // Bits of a flag, not a quantity.
-    rustix::fs::OFlags::NOFOLLOW.bits().cast_signed()
+fn unwritten(path: &Path, error: std::io::Error) -> Error {
+    unusable(path, "cannot be written").caused_by(error)
 }
 
 fn unusable(path: &Path, why: &str) -> Error {
@@ -133,7 +93,7 @@ fn damaged(path: &Path) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     #[test]
     fn the_same_key_each_time_and_private() {

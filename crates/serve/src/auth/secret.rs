@@ -64,6 +64,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use glovebox_model::credential::{Source, credential_in};
 
     #[test]
     fn what_was_made_parses_and_nothing_else_does() {
@@ -71,6 +72,9 @@ mod tests {
         let text = secret.reveal().to_owned();
         assert_eq!(Secret::parse(&text).unwrap().id(), secret.id());
         assert!(!format!("{secret:?}").contains("abab"));
+        // Where tokens of others are looked for, ours is found as well.
+        let found = credential_in(text.as_bytes(), Source::Line);
+        assert_eq!(found, Some("a Glovebox token"));
         for wrong in [
             "",
             "gb_",

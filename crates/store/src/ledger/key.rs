@@ -1,8 +1,6 @@
 //! The key that signs the ledger's head and its checkpoints, kept in `ledger.key`.
 
 use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
@@ -10,9 +8,9 @@ use glovebox_model::{Code, Error, Result, Stage};
 use serde::{Deserialize, Serialize};
 
 use super::encoding::{Hash, encode};
-use crate::failure::{Doing, internal};
+use crate::failure::{Doing, from_io};
 use crate::hex;
-use crate::state_dir::create_whole;
+use crate::private_file::{KeyFault, KeyForm, PrivateFault, load_key, load_or_create_key};
 
 pub(crate) type PublicKey = [u8; 32];
 pub(crate) type SignatureBytes = [u8; 64];
@@ -60,47 +58,14 @@ fn unconfirmed(path: &Path) -> PathBuf {
 impl LedgerKey {
     /// `None` when there is no key yet.
     pub(crate) fn load(path: &Path) -> Result<Option<Self>> {
-        let what = format!("read the ledger's key `{}`", path.display());
-        let file = match File::open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error).doing(&what),
-        };
-        let meta = file.metadata().doing(&what)?;
-        if meta.mode() & 0o077 != 0 || meta.uid() != rustix::process::geteuid().as_raw() {
-            return Err(Error::new(
-                Code::StoreUnavailable,
-                Stage::Open,
-                format!("the ledger's key `{}` is not private", path.display()),
-            )
-            .hint(format!(
-                "if nobody can have copied it: `chmod 600 {0}; chown $(id -u) {0}`",
-                path.display()
-            )));
-        }
-        let mut text = String::new();
-        file.take(128).read_to_string(&mut text).doing(&what)?;
-        let Some(seed) = hex::decode(text.trim_end()) else {
-            return Err(Error::new(
-                Code::StoreUnavailable,
-                Stage::Open,
-                format!("`{}` is not a ledger key", path.display()),
-            )
-            .hint("restore `ledger.key` from a copy of the state directory"));
-        };
-        Ok(Some(Self(SigningKey::from_bytes(&seed))))
+        let key = load_key(path, KeyForm::Hex).map_err(|fault| unusable(path, fault))?;
+        Ok(key.map(|seed| Self(SigningKey::from_bytes(&seed))))
     }
 
     /// The first of several processes makes the key; all get the same.
     pub(crate) fn load_or_create(path: &Path) -> Result<Self> {
-        if let Some(key) = Self::load(path)? {
-            return Ok(key);
-        }
-        let mut seed = [0; 32];
-        getrandom::fill(&mut seed)
-            .map_err(|error| internal("no random numbers").caused_by(error))?;
-        create_whole(path, format!("{}\n", hex::encode(&seed)).as_bytes())?;
-        Self::load(path)?.ok_or_else(|| internal("the ledger's key vanished"))
+        let seed = load_or_create_key(path, KeyForm::Hex).map_err(|fault| unusable(path, fault))?;
+        Ok(Self(SigningKey::from_bytes(&seed)))
     }
 
     /// The key of a ledger that is only being begun. It has its name when [`LedgerKey::confirm`] was
@@ -147,6 +112,28 @@ impl LedgerKey {
             public_key: hex::encode(&self.public()),
             signature: hex::encode(&self.sign(Claim::Checkpoint, space, seq, hash)),
         }
+    }
+}
+
+fn unusable(path: &Path, fault: KeyFault) -> Error {
+    let shown = path.display();
+    let refused = |message| Error::new(Code::StoreUnavailable, Stage::Open, message);
+    match fault {
+        KeyFault::Unfit(PrivateFault::Unreadable(error)) => {
+            from_io(&error, &format!("read the ledger's key `{shown}`"))
+        }
+        KeyFault::Unfit(PrivateFault::Exposed | PrivateFault::Foreign) => {
+            refused(format!("the ledger's key `{shown}` is not private")).hint(format!(
+                "if nobody can have copied it: `chmod 600 {shown}; chown $(id -u) {shown}`"
+            ))
+        }
+        KeyFault::Unfit(PrivateFault::NotRegular) => {
+            refused(format!("the ledger's key `{shown}` is not a regular file"))
+                .hint("put the file itself there, not a link to it")
+        }
+        KeyFault::Damaged => refused(format!("`{shown}` is not a ledger key"))
+            .hint("restore `ledger.key` from a copy of the state directory"),
+        KeyFault::Unmade(error) => from_io(&error, &format!("write `{shown}`")),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Patterns for paths.
+//! Patterns by which people search for files: with classes, alternatives and escapes, as in a shell. What
+//! rules and gates say of paths has fewer signs, and is a `glovebox_model::Glob`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use glovebox_gate::{
     Anomaly, Bounds, Check, CheckName, CommandCheck, Deterministic, DiffSize, Exit, Expression,
-    Finite, HostPattern, Hosts, MaxSize, Method, Metric, Monotonic, NoSecrets, NotNull, PathGlob,
-    PathScope, Pointer, Quantity, Schema, VARIABLES,
+    Finite, Hosts, MaxSize, Method, Metric, Monotonic, NoSecrets, NotNull, PathGlob, PathScope,
+    Pointer, Quantity, Schema, VARIABLES,
 };
-use glovebox_model::{Bytes, Error, Millis, Result};
+use glovebox_model::{Bytes, Error, HostPattern, Millis, Result};
 use toml::de::DeValue;
 
 use super::json::read_json;

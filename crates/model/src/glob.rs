@@ -2,8 +2,6 @@
 //! are no other special characters. Matching walks a set of states, so that its time is bounded by
 //! the length of the glob times the length of the text, whatever both hold.
 
-pub(crate) const GLOB_BYTES_MAX: usize = 256;
-
 /// What one step of a glob takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
@@ -29,15 +27,18 @@ enum Token {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Glob {
+pub struct Glob {
     tokens: Vec<Token>,
     separator: Option<char>,
     text: String,
 }
 
 impl Glob {
+    /// Of the text of one that people write.
+    pub const BYTES_MAX: usize = 256;
+
     /// Without a separator, `*` and `**` are the same.
-    pub(crate) fn new(text: &str, separator: Option<char>) -> Self {
+    pub fn new(text: &str, separator: Option<char>) -> Self {
         let chars: Vec<char> = text.chars().collect();
         let mut tokens = Vec::with_capacity(chars.len());
         let mut at = 0;
@@ -74,27 +75,27 @@ impl Glob {
         }
     }
 
-    pub(crate) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         &self.text
     }
 
     /// The one text that it matches, if there is no more than one.
-    pub(crate) fn literal(&self) -> Option<&str> {
+    pub fn literal(&self) -> Option<&str> {
         let fixed = |token: &Token| matches!(token, Token::Literal(_));
         self.tokens.iter().all(fixed).then_some(self.text.as_str())
     }
 
-    pub(crate) fn matches(&self, text: &str) -> bool {
+    pub fn matches(&self, text: &str) -> bool {
+        self.matches_chars(text.chars())
+    }
+
+    fn matches_chars(&self, mut rest: impl Iterator<Item = char>) -> bool {
         let fixed = self
             .tokens
             .iter()
             .take_while(|it| matches!(it, Token::Literal(_)))
             .count();
-        if fixed == self.tokens.len() {
-            return text == self.text;
-        }
         // Most texts differ from most globs in their first characters.
-        let mut rest = text.chars();
         for token in &self.tokens[..fixed] {
             match (token, rest.next()) {
                 (Token::Literal(wanted), Some(found)) if *wanted == found => {}
@@ -102,6 +103,9 @@ impl Glob {
             }
         }
         let tokens = &self.tokens[fixed..];
+        if tokens.is_empty() {
+            return rest.next().is_none();
+        }
         let mut now = vec![false; tokens.len() + 1];
         let mut next = vec![false; tokens.len() + 1];
         enter(tokens, 0, &mut now);
@@ -125,7 +129,7 @@ impl Glob {
     }
 
     /// Whether some text matches both.
-    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+    pub fn overlaps(&self, other: &Self) -> bool {
         let (rows, columns) = (self.tokens.len() + 1, other.tokens.len() + 1);
         let mut seen = vec![false; rows * columns];
         let mut open = vec![(0, 0)];
@@ -185,6 +189,21 @@ impl Glob {
     }
 }
 
+/// A glob for texts that need not be UTF-8, such as paths: `?` is one byte.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ByteGlob(Glob);
+
+impl ByteGlob {
+    pub fn new(text: &str, separator: Option<char>) -> Self {
+        let bytes: String = text.bytes().map(char::from).collect();
+        Self(Glob::new(&bytes, separator))
+    }
+
+    pub fn matches(&self, text: &[u8]) -> bool {
+        self.0.matches_chars(text.iter().copied().map(char::from))
+    }
+}
+
 /// Where a state leads without taking a character.
 fn skips(tokens: &[Token], state: usize) -> [Option<usize>; 2] {
     match tokens.get(state) {
@@ -239,6 +258,17 @@ mod tests {
             assert_eq!(path(glob).matches(text), expected, "{glob} {text}");
         }
         assert!(Glob::new("a*b", None).matches("a/x/b"));
+        assert!(path("/?").matches("/é"));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_matched_one_by_one() {
+        let glob = |text| ByteGlob::new(text, Some('/'));
+        assert!(glob("a/*").matches(b"a/\xff"));
+        assert!(glob("é/?").matches("é/x".as_bytes()));
+        assert!(!glob("?").matches("é".as_bytes()));
+        assert!(glob("??").matches("é".as_bytes()));
+        assert!(!glob("a/*").matches(b"a/\xff/b"));
     }
 
     #[test]
