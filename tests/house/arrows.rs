@@ -5,10 +5,19 @@ use std::collections::BTreeMap;
 use crate::tree::{read, repository};
 
 /// From the bottom up: a crate may use those of the layers below its own, and no other.
-const LAYERS: [&[&str]; 7] = [
+const LAYERS: [&[&str]; 8] = [
     &["model"],
-    &["risk", "capture", "egress", "gate", "skill", "mcp"],
-    &["policy", "store", "workspace", "cage", "gateway"],
+    &["risk", "capture", "egress", "gate"],
+    &["api"],
+    &[
+        "skill",
+        "mcp",
+        "policy",
+        "store",
+        "workspace",
+        "cage",
+        "gateway",
+    ],
     &["backend", "snapshot"],
     &["engine"],
     &["serve", "bench"],

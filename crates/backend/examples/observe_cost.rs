@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use glovebox_backend::{
-    Cancel, Ending, Ground, Native, Notice, Observe, Order, Place, Run, Sandbox, Sink, Spec, Stream,
+    Cancel, Ending, Ground, Native, Notice, Observe, Order, Place, Run, Sandbox, Sink, Spec,
 };
 use glovebox_cage::Spawner;
 use glovebox_model::{
     Access, ByteString, Bytes, Count, Cpus, Limits, LimitsDemand, Millis, NetworkMode, Profile,
-    SecurityMode, Tier,
+    SecurityMode, Stream, Tier,
 };
 
 const ROUNDS: usize = 3;

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use glovebox_backend::{
     Cancel, Ending, Ground, Kept, KeptNative, Language, Native, Order, Place, Preload, Room, Run,
-    Sandbox, Sink, Spec, Stream, Warm,
+    Sandbox, Sink, Spec, Warm,
 };
 use glovebox_cage::Spawner;
 use glovebox_model::{
     Access, ByteString, Bytes, Count, Cpus, Limits, LimitsDemand, Millis, NetworkMode, Profile,
-    SecurityMode, Tier,
+    SecurityMode, Stream, Tier,
 };
 use glovebox_workspace::Dir;
 

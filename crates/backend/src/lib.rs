@@ -26,4 +26,4 @@ pub use spec::{
     CacheMount, Layer, Layers, Observe, Order, Place, Room, Secret, SecretFiles, SecretForm, Spec,
     ToolchainLink, ToolchainMount, Tree,
 };
-pub use streams::{Cancel, Canceler, Sink, Stream};
+pub use streams::{Cancel, Canceler, Sink};

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use glovebox_backend::{
     Ended, Ending, Ground, Native, Order, Place, Room, Run, Sandbox, SecretFiles, Spec, Tree,
 };
-use glovebox_engine::{Keeper, Sink, Stream};
-use glovebox_model::{Access, ByteString, Code, Error, Result, Stage};
+use glovebox_engine::{Keeper, Sink};
+use glovebox_model::{Access, ByteString, Code, Error, Result, Stage, Stream};
 use glovebox_workspace::Dir;
 
 use crate::interrupt::Interrupt;

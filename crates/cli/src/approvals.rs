@@ -1,14 +1,15 @@
 //! What people are asked and what they granted: in the state directory, or at a server.
 
 use glovebox_model::{
-    Answer, Approval, ApprovalId, Code, Error, Grant, GrantId, Reply, Result, SpaceId, Stage, Via,
+    Answer, Approval, ApprovalId, Code, Error, Grant, GrantId, Page, Reply, Result, SpaceId, Stage,
+    Via,
 };
-use glovebox_store::{Actor, ApprovalFilter, GrantFilter, Page, Store};
+use glovebox_store::{Actor, ApprovalFilter, GrantFilter, Store};
 use jiff::Timestamp;
-use serde::Serialize;
 
 use crate::context::{self, Context};
-use crate::remote::{Overrides, ProgramSpec, Remote, Target};
+use glovebox_api::client::Client;
+use glovebox_api::{ReplyRequest, Target};
 
 const APPROVALS: &str = "/v1/approvals";
 const GRANTS: &str = "/v1/grants";
@@ -17,55 +18,7 @@ const GRANTS: &str = "/v1/grants";
 pub(crate) enum Approvals {
     /// `None` where nothing was ever written.
     Here(Option<Box<Store>>),
-    There(Box<Remote>),
-}
-
-/// An answer as the API takes it.
-#[derive(Debug, Serialize)]
-#[serde(tag = "decision", rename_all = "snake_case")]
-enum Body {
-    AllowOnce {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    AllowKind {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        expires_at: Option<Timestamp>,
-    },
-    Narrow {
-        policy_overrides: Box<Overrides>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    Edit {
-        exec: ProgramSpec,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    Deny {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-}
-
-impl Body {
-    fn of(answer: Answer) -> Result<Self> {
-        Ok(match answer {
-            Answer::AllowOnce { reason } => Self::AllowOnce { reason },
-            Answer::AllowKind { reason, expires_at } => Self::AllowKind { reason, expires_at },
-            Answer::Narrow { overrides, reason } => Self::Narrow {
-                policy_overrides: Box::new(overrides.into()),
-                reason,
-            },
-            Answer::Edit { program, reason } => Self::Edit {
-                exec: ProgramSpec::of(&program)?,
-                reason,
-            },
-            Answer::Deny { reason } => Self::Deny { reason },
-        })
-    }
+    There(Box<Client>),
 }
 
 impl Approvals {
@@ -79,7 +32,7 @@ impl Approvals {
 
     pub(crate) fn list(&self, mut filter: ApprovalFilter) -> Result<Page<Approval>> {
         match self {
-            Self::Here(None) => Ok(nothing()),
+            Self::Here(None) => Ok(Page::empty()),
             Self::Here(Some(store)) => {
                 filter.space = Some(SpaceId::local());
                 store.approvals(&filter)
@@ -114,7 +67,7 @@ impl Approvals {
         match self {
             Self::There(remote) => {
                 let target = Target::new(APPROVALS).segment(id.as_str()).segment("reply");
-                remote.post(target, &Body::of(answer)?)
+                remote.post(target, &ReplyRequest::of(answer)?)
             }
             Self::Here(None) => Err(unknown(&format!("approval `{id}`"), "approval ls --all")),
             Self::Here(Some(store)) => {
@@ -134,7 +87,7 @@ impl Approvals {
 
     pub(crate) fn grants(&self, filter: GrantFilter) -> Result<Page<Grant>> {
         match self {
-            Self::Here(None) => Ok(nothing()),
+            Self::Here(None) => Ok(Page::empty()),
             Self::Here(Some(store)) => store.grants(&GrantFilter {
                 space: Some(SpaceId::local()),
                 ..filter
@@ -180,7 +133,7 @@ fn ensure_plain(answer: &Answer) -> Result<()> {
     .hint("answer at the prompt of the run that asks, or at its server: `--server URL`"))
 }
 
-fn one_page(remote: &Remote, filter: &ApprovalFilter, limit: usize) -> Result<Page<Approval>> {
+fn one_page(remote: &Client, filter: &ApprovalFilter, limit: usize) -> Result<Page<Approval>> {
     remote.get(
         Target::new(APPROVALS)
             .optional("state", filter.state)
@@ -189,13 +142,6 @@ fn one_page(remote: &Remote, filter: &ApprovalFilter, limit: usize) -> Result<Pa
             .optional("limit", Some(limit).filter(|limit| *limit > 0))
             .optional("cursor", filter.cursor.as_deref()),
     )
-}
-
-fn nothing<T>() -> Page<T> {
-    Page {
-        items: Vec::new(),
-        next: None,
-    }
 }
 
 fn unknown(what: &str, verb: &str) -> Error {

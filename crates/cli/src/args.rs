@@ -30,7 +30,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::remote::Address;
+use glovebox_api::client::Address;
 
 pub(crate) use approval::{
     ApprovalCommand, ApprovalLsArgs, ApprovalVerb, ApprovalWatchArgs, ApproveArgs, DenyArgs,

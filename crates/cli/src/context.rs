@@ -5,15 +5,18 @@ use std::path::{Path, PathBuf};
 use glovebox_engine::{Engine, Keeper, KeySource, Recovered, Seat, Settings, Spawner, host_facts};
 use glovebox_model::{Code, Correlation, Error, Result, SpaceId, Stage};
 use glovebox_policy::{Config, Surface};
+use glovebox_serve::LocalApi;
 use glovebox_skill::Catalogue;
 use glovebox_store::{StateDir, Store};
+use glovebox_workspace::Dir;
 
 use crate::args::Global;
 use crate::human::count;
+use crate::meter::ProgressLine;
 use crate::records::Records;
-use crate::remote::{Address, Credential, Remote};
 use crate::render;
 use crate::secrets_key;
+use glovebox_api::client::{Address, Client, Credential};
 
 /// Lost execs that are named one by one.
 const SHOWN_MOST: usize = 10;
@@ -92,7 +95,7 @@ impl<'args> Context<'args> {
     }
 
     /// The server that was named, if one was.
-    pub(crate) fn server(&self) -> Result<Option<Remote>> {
+    pub(crate) fn server(&self) -> Result<Option<Client>> {
         let Some(address) = self.address()? else {
             return Ok(None);
         };
@@ -104,7 +107,47 @@ impl<'args> Context<'args> {
                 "the token goes to `{address}` in the clear; use `https://`"
             ));
         }
-        Remote::new(address, self.global.ca_file.as_deref(), credential).map(Some)
+        Client::connect(address, self.global.ca_file.as_deref(), credential).map(Some)
+    }
+
+    /// For tokens, settings and secrets: the API of the server that was named, or in this process. Who
+    /// has the state directory needs no valid configuration for them.
+    pub(crate) fn store_api(&self) -> Result<Client> {
+        if let Some(client) = self.server()? {
+            return Ok(client);
+        }
+        let place = self.place()?;
+        let api = LocalApi::of_store(Settings {
+            config: Config::default(),
+            shadow: None,
+            state: place.state_dir()?,
+            database: place.database,
+            surface: Surface::Local,
+            host: host_facts(),
+            homes: homes(),
+            secrets_key: self.secrets_key()?,
+        })?;
+        Ok(api.client)
+    }
+
+    /// `None` where nothing was ever written: it is not made only to be read.
+    pub(crate) fn store_api_if_there(&self) -> Result<Option<Client>> {
+        match self.server()? {
+            None if self.place()?.open_if_there()?.is_none() => Ok(None),
+            Some(client) => Ok(Some(client)),
+            None => self.store_api().map(Some),
+        }
+    }
+
+    /// The API in this process, for the person at the machine.
+    pub(crate) fn local_api(
+        &self,
+        directory: Option<&Path>,
+        progress: &ProgressLine,
+    ) -> Result<LocalApi> {
+        let api = LocalApi::open(self.own_settings()?, directory, Some(progress.listener()))?;
+        self.report_recovered(api.dispatcher().recovered());
+        Ok(api)
     }
 
     /// Where it is: by the option, or else by the environment.
@@ -441,4 +484,12 @@ pub(crate) fn local_ids(task_id: Option<String>) -> Correlation {
         task_id,
         ..Correlation::of_space(SpaceId::local())
     }
+}
+
+/// A directory that the person at the machine named.
+pub(crate) fn directory(path: &Path) -> Result<Dir> {
+    Dir::open_trusted(path).map_err(|error| {
+        let message = format!("cannot open the directory `{}`", path.display());
+        Error::new(Code::InvalidArgument, Stage::Parse, message).caused_by(error)
+    })
 }

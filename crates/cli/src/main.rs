@@ -21,7 +21,6 @@ mod paint;
 mod patch;
 mod prompt;
 mod records;
-mod remote;
 mod render;
 mod rewrite;
 mod sandboxes;

@@ -2,9 +2,11 @@
 
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use glovebox_model::Result;
+use glovebox_serve::LocalProgress;
 use glovebox_snapshot::{Progress, Watch};
 
 use crate::args::Global;
@@ -16,7 +18,7 @@ const PACE: Duration = Duration::from_millis(100);
 const SOON: Duration = Duration::from_millis(400);
 
 #[derive(Debug)]
-pub(crate) struct Meter {
+struct Meter {
     stop: Stop,
     what: &'static str,
     is_shown: bool,
@@ -25,11 +27,11 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    pub(crate) fn start(global: &Global, what: &'static str) -> Result<Self> {
+    fn new(is_shown: bool, what: &'static str) -> Result<Self> {
         Ok(Self {
             stop: Stop::listen()?,
             what,
-            is_shown: !global.quiet && !global.json && std::io::stderr().is_terminal(),
+            is_shown,
             since: Instant::now(),
             last: None,
         })
@@ -47,6 +49,64 @@ impl Meter {
         let mut stderr = std::io::stderr().lock();
         let _ = write!(stderr, "\r\x1b[K{line}").and_then(|()| stderr.flush());
     }
+}
+
+/// The line of whatever long work is under way in this process.
+#[derive(Debug, Clone)]
+pub(crate) struct ProgressLine {
+    is_shown: bool,
+    meter: Arc<Mutex<UnderWay>>,
+}
+
+/// None while nothing is.
+#[derive(Debug, Default)]
+struct UnderWay(Option<Meter>);
+
+/// Ends the line when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Shown<'l>(&'l ProgressLine);
+
+impl ProgressLine {
+    pub(crate) fn new(global: &Global) -> Self {
+        Self {
+            is_shown: is_shown(global),
+            meter: Arc::default(),
+        }
+    }
+
+    /// Told how far it is.
+    pub(crate) fn listener(&self) -> LocalProgress {
+        Arc::clone(&self.meter) as LocalProgress
+    }
+
+    pub(crate) fn begin(&self, what: &'static str) -> Result<Shown<'_>> {
+        self.put(Some(Meter::new(self.is_shown, what)?));
+        Ok(Shown(self))
+    }
+
+    fn put(&self, meter: Option<Meter>) {
+        let mut under_way = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
+        under_way.0 = meter;
+    }
+}
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        self.0.put(None);
+    }
+}
+
+impl Watch for UnderWay {
+    fn on(&mut self, progress: Progress) -> ControlFlow<()> {
+        match &mut self.0 {
+            Some(meter) => meter.on(progress),
+            None => ControlFlow::Continue(()),
+        }
+    }
+}
+
+fn is_shown(global: &Global) -> bool {
+    !global.quiet && !global.json && std::io::stderr().is_terminal()
 }
 
 impl Watch for Meter {

@@ -2,8 +2,7 @@
 
 use std::str::FromStr;
 
-use glovebox_model::{Access, HostPort, NetworkMode, PartialProfile};
-use glovebox_policy::LimitField;
+use glovebox_model::{Access, HostPort, LimitField, NetworkMode, PartialProfile};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Narrowing {

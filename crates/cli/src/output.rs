@@ -1,13 +1,15 @@
 //! Where a run's output goes while it runs. A thread of its own writes it, so that a reader who does
 //! not read holds up the program and nothing else.
 
+use glovebox_model::Stream;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use glovebox_engine::{Sink, Stream};
+use glovebox_api::client::LiveOutput;
+use glovebox_engine::Sink;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::interrupt::Asker;
@@ -54,6 +56,16 @@ impl PassThrough {
         let asker = self.asker.take();
         let writer = std::thread::spawn(move || write_all(&chunks, &waiting, asker.as_ref()));
         (sender, writer)
+    }
+}
+
+impl LiveOutput for PassThrough {
+    fn output(&mut self, stream: Stream, bytes: &[u8]) {
+        Sink::output(self, stream, bytes);
+    }
+
+    fn has_room(&self) -> bool {
+        Sink::has_room(self)
     }
 }
 
@@ -119,6 +131,10 @@ fn write(stream: Stream, mut bytes: &[u8]) -> io::Result<()> {
 /// Keeps output for the record alone.
 #[derive(Debug)]
 pub(crate) struct Silent;
+
+impl LiveOutput for Silent {
+    fn output(&mut self, _: Stream, _: &[u8]) {}
+}
 
 impl Sink for Silent {
     fn output(&mut self, _: Stream, _: &[u8]) {}

@@ -60,10 +60,64 @@ pub(crate) fn sentence(error: &Error, paint: Paint) -> String {
             text,
             "{}: {}",
             paint.apply(Tone::Hint, "hint"),
-            printable(hint)
+            printable(command_for(hint))
         );
     }
     text
+}
+
+/// A hint of the API, for somebody at the command line: routes are commands there.
+fn command_for(hint: &str) -> &str {
+    const COMMANDS: [(&str, &str); 13] = [
+        (
+            "`GET /v1/workspaces/{project}/files`",
+            "`glovebox file ls` lists what is there",
+        ),
+        (
+            "`GET /v1/workspaces/{project}/snapshots`",
+            "`glovebox snapshot ls` lists them",
+        ),
+        (
+            "`GET /v1/workspaces`",
+            "`glovebox workspace ls` lists those that are there",
+        ),
+        ("`GET /v1/execs`", "`glovebox ps --all` lists them"),
+        (
+            "`GET /v1/approvals`",
+            "`glovebox approval ls --all` lists them",
+        ),
+        (
+            "`GET /v1/grants`",
+            "`glovebox approval grants --all` lists them",
+        ),
+        (
+            "`GET /v1/tokens?all=true`",
+            "`glovebox token ls --all` lists them",
+        ),
+        ("`GET /v1/secrets`", "`glovebox secret ls` lists them"),
+        (
+            "`GET /v1/secret-grants`",
+            "`glovebox secret grants --all` lists them",
+        ),
+        (
+            "say `recursive` to remove",
+            "`--recursive` removes everything in it too",
+        ),
+        (
+            "give more of the text around it",
+            "give more of the text around it; `--all` replaces every one of them",
+        ),
+        (
+            "`\"writes\": \"held\"`",
+            "`glovebox run --hold` makes an exec's changes wait",
+        ),
+        (
+            "wait for its end, or cancel it: `POST",
+            "wait for its end, or cancel it: `glovebox cancel EXEC`",
+        ),
+    ];
+    let known = COMMANDS.iter().find(|(route, _)| hint.starts_with(route));
+    known.map_or(hint, |(_, command)| command)
 }
 
 /// Messages may quote what a stranger named: nothing of it may steer a terminal, show text in another
@@ -115,6 +169,15 @@ hint: ask for `5` or less
         let mut error = Error::new(Code::RateLimited, Stage::Admit, "full").hint("wait");
         error.retry.after_ms = Some(2500);
         let expected = "error[rate_limited]: full\n\nhint: wait\nhint: try again in 2.5s\n";
+        assert_eq!(sentence(&error, Paint::Plain), expected);
+    }
+
+    #[test]
+    fn a_route_is_a_command_for_a_person() {
+        let error = Error::new(Code::NotFound, Stage::Open, "no such file")
+            .hint("`GET /v1/workspaces/{project}/files` lists those of a workspace");
+        let expected =
+            "error[not_found]: no such file\n\nhint: `glovebox file ls` lists what is there\n";
         assert_eq!(sentence(&error, Paint::Plain), expected);
     }
 

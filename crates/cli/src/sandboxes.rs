@@ -4,19 +4,20 @@ use glovebox_engine::{
     Engine, Eyes, Pruned, Recreated, SandboxExplanation, SandboxRequest, Selection,
 };
 use glovebox_model::{
-    Code, Correlation, Error, Lifetime, OnExceed, PartialProfile, ProjectId, Result, Sandbox,
-    SandboxState, SpaceId, Stage,
+    Code, Correlation, Error, Lifetime, OnExceed, PartialProfile, Result, Sandbox, SandboxState,
+    SpaceId, Stage,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::context::{self, Context};
 use crate::interrupt;
-use crate::remote::{Overrides, Remote, Target};
+use glovebox_api::client::Client;
+use glovebox_api::{Id, KeptLifetime, RecreateRequest, Target};
 
 #[derive(Debug)]
 pub(crate) enum Sandboxes {
     Here(Box<Engine>),
-    There(Box<Remote>),
+    There(Box<Client>),
 }
 
 /// All that are asked for, the last used first.
@@ -34,35 +35,12 @@ pub(crate) struct SandboxFilter {
     pub(crate) state: Option<SandboxState>,
 }
 
-/// The body of a new sandbox, as the API takes it.
-#[derive(Debug, Serialize)]
-struct Wanted {
-    lifetime: Lifetime,
-    project_id: ProjectId,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session_id: Option<String>,
-    policy_overrides: Overrides,
-    on_exceed: OnExceed,
-}
-
-/// Which are made anew, as the API takes it.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Which<'w> {
-    All(bool),
-    Mismatched(bool),
-    Agent(&'w str),
-    Session(&'w str),
-}
-
 const SANDBOXES: &str = "/v1/sandboxes";
 
 /// Makes one and waits until it stands. Nothing may have started a thread before.
 pub(crate) fn create(context: &Context<'_>, request: SandboxRequest) -> Result<Sandbox> {
     if let Some(remote) = context.server()? {
-        return remote.post_slowly(Target::new(SANDBOXES), &Wanted::of(request));
+        return remote.post_slowly(Target::new(SANDBOXES), &body(request)?);
     }
     let keeper = context::fork_keeper()?;
     let (engine, seat) = context.engine_with_seat(keeper)?;
@@ -120,10 +98,9 @@ impl Sandboxes {
     pub(crate) fn explain(&self, request: SandboxRequest) -> Result<SandboxExplanation> {
         match self {
             Self::Here(engine) => engine.explain_sandbox(&request),
-            Self::There(remote) => remote.post(
-                Target::new(SANDBOXES).segment("explain"),
-                &Wanted::of(request),
-            ),
+            Self::There(remote) => {
+                remote.post(Target::new(SANDBOXES).segment("explain"), &body(request)?)
+            }
         }
     }
 
@@ -161,10 +138,10 @@ impl Sandboxes {
                 let failed = Vec::new();
                 return Ok(Recreated { recreated, failed });
             }
-            Selection::All => Which::All(true),
-            Selection::Mismatched => Which::Mismatched(true),
-            Selection::Agent(agent) => Which::Agent(agent),
-            Selection::Session(session) => Which::Session(session),
+            Selection::All => RecreateRequest::all(),
+            Selection::Mismatched => RecreateRequest::mismatched(),
+            Selection::Agent(agent) => RecreateRequest::of_agent(agent),
+            Selection::Session(session) => RecreateRequest::of_session(session),
         };
         remote.post_slowly(Target::new(SANDBOXES).segment("recreate"), &body)
     }
@@ -233,15 +210,21 @@ impl SandboxFilter {
     }
 }
 
-impl Wanted {
-    fn of(request: SandboxRequest) -> Self {
-        Self {
-            lifetime: request.lifetime,
-            project_id: request.project,
-            agent_id: request.ids.agent_id,
-            session_id: request.ids.session_id,
-            policy_overrides: request.overrides.into(),
-            on_exceed: request.on_exceed,
-        }
-    }
+fn body(request: SandboxRequest) -> Result<glovebox_api::SandboxRequest> {
+    Ok(glovebox_api::SandboxRequest {
+        lifetime: match request.lifetime {
+            Lifetime::Session => KeptLifetime::Session,
+            Lifetime::Agent => KeptLifetime::Agent,
+            Lifetime::Shared => KeptLifetime::Shared,
+            Lifetime::Exec => {
+                let message = "a sandbox that lives as long as one exec is not kept";
+                return Err(Error::new(Code::InvalidArgument, Stage::Parse, message));
+            }
+        },
+        project_id: Some(request.project),
+        agent_id: request.ids.agent_id.map(Id),
+        session_id: request.ids.session_id.map(Id),
+        policy_overrides: Some(request.overrides.into()),
+        on_exceed: request.on_exceed,
+    })
 }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -75,9 +75,12 @@ impl Stop {
         Wanted { stop: self, file }
     }
 
-    /// The same source, which fails once somebody pressed, even while nothing comes.
-    pub(crate) fn over<'s, R: Read + AsFd>(&'s self, source: R) -> impl Read + use<'s, R> {
-        Stoppable { stop: self, source }
+    /// The same file, which fails once somebody pressed, even while nothing comes.
+    pub(crate) fn over(&self, file: File) -> Result<StoppableFile> {
+        let presses = self.presses.try_clone().map_err(|error| {
+            Error::new(Code::Internal, Stage::Parse, "cannot listen for signals").caused_by(error)
+        })?;
+        Ok(StoppableFile { presses, file })
     }
 }
 
@@ -128,17 +131,19 @@ pub(crate) fn canceled() -> Error {
     Error::new(Code::Canceled, Stage::Open, message)
 }
 
-struct Stoppable<'s, R> {
-    stop: &'s Stop,
-    source: R,
+/// A file that is read until somebody presses.
+#[derive(Debug)]
+pub(crate) struct StoppableFile {
+    presses: OwnedFd,
+    file: File,
 }
 
-impl<R: Read + AsFd> Read for Stoppable<'_, R> {
+impl Read for StoppableFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut sources = [
-                PollFd::new(&self.stop.presses, PollFlags::IN),
-                PollFd::new(&self.source, PollFlags::IN),
+                PollFd::new(&self.presses, PollFlags::IN),
+                PollFd::new(&self.file, PollFlags::IN),
             ];
             match poll(&mut sources, None) {
                 Err(rustix::io::Errno::INTR) => continue,
@@ -148,7 +153,13 @@ impl<R: Read + AsFd> Read for Stoppable<'_, R> {
             if !sources[0].revents().is_empty() {
                 return Err(unwanted());
             }
-            return self.source.read(buffer);
+            return self.file.read(buffer);
         }
+    }
+}
+
+impl Seek for StoppableFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
     }
 }

@@ -111,6 +111,8 @@ pub struct Engine {
     in_use: InUse,
     host: HostFacts,
     surface: Surface,
+    /// What dead processes left is taken down when the store is opened.
+    pub(crate) recovers: bool,
     /// For many callers, none of whom is the one who started it.
     pub(crate) serves: bool,
     /// Nothing that others left is taken over here, and nobody else's files are tidied.
@@ -193,6 +195,7 @@ impl Engine {
             approval_key: OnceLock::new(),
             host,
             surface,
+            recovers: true,
             serves: false,
             only_own: false,
             lent: None,
@@ -223,7 +226,10 @@ impl Engine {
             Some(address) => Store::connect_with_patience(&self.state, address, patience)?,
         };
         store.mask_with(self.known_secrets.clone());
-        let recovered = self.recover(&store)?;
+        let recovered = match self.recovers {
+            true => self.recover(&store)?,
+            false => Recovered::default(),
+        };
         let (store, recovered) = self.store.get_or_init(|| (store, recovered));
         if !recovered.lost.is_empty() {
             // One of them may have been carrying its changes over. What cannot be finished now keeps

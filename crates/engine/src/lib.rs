@@ -41,13 +41,13 @@ pub use approvals::{Approver, Difference, Replayed};
 pub use backends::{BackendView, probe_docker};
 pub use dispatch::{
     Attended, ContainerEngine, Dispatcher, Drained, EVENTS_KEPT, Event, EventPage, Health,
-    HouseRules, KEYS_KEPT, LEASE, Load, Progress, Quota, Spawner, Submission, Submitted, What,
-    ambiguous, check_settings,
+    HouseRules, KEYS_KEPT, LEASE, Load, Progress, Spawner, Submission, Submitted, What, ambiguous,
+    check_settings,
 };
 pub use effects::{Listener, Rehearsed};
 pub use engine::{Engine, Io, Seat, Settings};
 pub use glovebox_backend::probe;
-pub use glovebox_backend::{Cancel, Canceler, EngineFacts, Sink, Stream};
+pub use glovebox_backend::{Cancel, Canceler, EngineFacts, Sink};
 pub use glovebox_cage::{Handle as Keeper, take_variable};
 pub use glovebox_egress::retrieve::{RetrieveRequest, Retrieved};
 pub use kept::{Next, Pruned, Recreated, SandboxExplanation, SandboxRequest, Selection, Trouble};
@@ -66,6 +66,6 @@ pub use settings::{ToolchainSettings, host_facts};
 pub use sight::{Eyes, OF_AGENT, Seen, hashed, named_after, of_session};
 pub use webhooks::{Webhook, webhooks_of};
 pub use workspaces::{
-    Decided, Forked, MarkedSnapshot, Present, RolledBack, Room, SnapshotAsk, Undone,
-    WaitingChanges, Workspace, Wound, Writing,
+    Expected, ListRequest, Opened, Present, Room, Workspace, Writing, changed_path, file_path,
+    watched,
 };

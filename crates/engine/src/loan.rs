@@ -47,6 +47,12 @@ impl Engine {
         Ok(self)
     }
 
+    /// For the person at the machine, who works in a directory of theirs.
+    pub(crate) fn lending(mut self, directory: Option<&Path>) -> Result<Self> {
+        self.lent = directory.map(|it| self.lend(it)).transpose()?;
+        Ok(self)
+    }
+
     pub(crate) fn is_server(&self) -> bool {
         self.serves
     }

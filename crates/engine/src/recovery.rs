@@ -20,6 +20,12 @@ pub struct Recovered {
 }
 
 impl Engine {
+    /// For a command that looks at the store alone, which other processes may be using.
+    pub(crate) fn without_recovery(mut self) -> Self {
+        self.recovers = false;
+        self
+    }
+
     /// Before something is written for an exec that another server may have taken over.
     pub(crate) fn ensure_leased(&self) -> Result<()> {
         match self.backends().keepers().is_leased() {

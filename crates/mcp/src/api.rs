@@ -5,20 +5,14 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderValue, Method, Request, Response, StatusCode, header};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use glovebox_api::Target;
 use glovebox_model::{Code, Error, Stage};
 use http_body_util::{BodyExt, Limited};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// More of an answer is not read into memory; what may be longer is asked for in parts.
 const ANSWER_MOST: usize = 16 << 20;
-
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
 
 /// Whoever a request is sent for.
 #[derive(Clone, Debug)]
@@ -46,7 +40,7 @@ pub trait Api: Send + Sync + 'static {
 #[derive(Debug)]
 pub(crate) struct Call {
     method: Method,
-    target: String,
+    target: Target,
     body: Body,
     kind: Option<&'static str>,
     headers: Vec<(header::HeaderName, HeaderValue)>,
@@ -56,7 +50,7 @@ impl Call {
     fn new(method: Method, route: &str) -> Self {
         Self {
             method,
-            target: route.to_owned(),
+            target: Target::new(route),
             body: Body::empty(),
             kind: None,
             headers: Vec::new(),
@@ -81,33 +75,23 @@ impl Call {
 
     /// One part of the path, whatever is in it.
     pub(crate) fn segment(mut self, part: &str) -> Self {
-        self.target.push('/');
-        // A part of dots alone would be taken for a step.
-        match part {
-            "." => self.target.push_str("%2E"),
-            ".." => self.target.push_str("%2E%2E"),
-            part => self.target.extend(utf8_percent_encode(part, SEGMENT)),
-        }
+        self.target = self.target.segment(part);
         self
     }
 
     /// A path of the workspace, whose slashes stay.
-    pub(crate) fn path(self, path: &str) -> Self {
-        path.split('/').fold(self, Self::segment)
+    pub(crate) fn path(mut self, path: &str) -> Self {
+        self.target = self.target.path(path.as_bytes());
+        self
     }
 
     pub(crate) fn then(mut self, more: &str) -> Self {
-        self.target.push_str(more);
+        self.target = self.target.then(more);
         self
     }
 
     pub(crate) fn query(mut self, key: &str, value: impl std::fmt::Display) -> Self {
-        let sign = if self.target.contains('?') { '&' } else { '?' };
-        self.target.push(sign);
-        self.target.push_str(key);
-        self.target.push('=');
-        let value = value.to_string();
-        self.target.extend(utf8_percent_encode(&value, SEGMENT));
+        self.target = self.target.query(key, value);
         self
     }
 
@@ -132,11 +116,13 @@ impl Call {
     }
 
     pub(crate) fn target(&self) -> &str {
-        &self.target
+        self.target.as_ref()
     }
 
     pub(crate) fn request(self) -> Result<Request<Body>, Error> {
-        let mut request = Request::builder().method(self.method).uri(self.target);
+        let mut request = Request::builder()
+            .method(self.method)
+            .uri(self.target.as_ref());
         if let Some(kind) = self.kind {
             request = request.header(header::CONTENT_TYPE, kind);
         }
@@ -196,25 +182,6 @@ fn unreadable(error: impl std::fmt::Display) -> Error {
     Error::new(
         Code::Internal,
         Stage::Parse,
-        format!("what was said inside Glovebox cannot be read: {error}"),
+        format!("an answer of the API could not be decoded: {error}"),
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_text_becomes_another_route() {
-        let call = Call::get("/v1/workspaces")
-            .segment("a/../b?x#y%")
-            .then("/files")
-            .path("src/../../etc/./pass wd");
-        assert_eq!(
-            call.target,
-            "/v1/workspaces/a%2F..%2Fb%3Fx%23y%25/files/src/%2E%2E/%2E%2E/etc/%2E/pass%20wd"
-        );
-        let call = Call::get("/x").query("a", "1&b=2").query("c", "ä");
-        assert_eq!(call.target, "/x?a=1%26b%3D2&c=%C3%A4");
-    }
 }

@@ -18,8 +18,10 @@ mod glob;
 mod host;
 mod id;
 mod isolation;
+mod limit_field;
 mod limits;
 mod network;
+mod page;
 mod permit;
 mod pool;
 mod profile;
@@ -31,6 +33,7 @@ mod settings;
 mod simulation;
 mod skill;
 mod status;
+mod stream;
 mod strict;
 mod token;
 mod units;
@@ -64,8 +67,10 @@ pub use id::{
     SecretName, SnapshotId, SpaceId, TokenId, TokenName,
 };
 pub use isolation::{Evidence, Grade, Guarantee, Isolation};
+pub use limit_field::LimitField;
 pub use limits::{LimitKind, Limits, PartialLimits};
 pub use network::{Approach, Attempt, NetCode, Refused, Spoken, Traffic};
+pub use page::Page;
 pub use permit::{ApprovalMode, Permit, Reason, ReasonCode, ReasonKind, Ruling, Upgrade};
 pub use pool::PoolConfig;
 pub use profile::{
@@ -80,6 +85,7 @@ pub use settings::{Budget, Settings};
 pub use simulation::{Failure, Fault, FaultPattern, PresetResponse, RateLimit, Simulation};
 pub use skill::{SkillCall, SkillRef};
 pub use status::Status;
+pub use stream::Stream;
 pub use strict::{Numbers, strict_json};
 pub use token::{Role, Scope, Token};
 pub use units::{Bytes, Count, Cpus, Millis, UnitError};

@@ -1,9 +1,10 @@
 //! What combining two opinions means, per kind of field. `meet` can only narrow; everything else
 //! in this crate is built on that.
 
-use glovebox_model::{Access, ApprovalMode, LimitsDemand, NetworkMode, SecurityMode, Tier};
+use glovebox_model::{
+    Access, ApprovalMode, LimitField, LimitsDemand, NetworkMode, SecurityMode, Tier,
+};
 
-use crate::field::LimitField;
 use crate::word::Word;
 
 pub(crate) trait Bound: Clone {

@@ -1,11 +1,11 @@
 //! The trace: each field's value, who decided it, and what would change it.
 
-use glovebox_model::EnvKey;
+use glovebox_model::{EnvKey, LimitField};
 use serde::{Deserialize, Serialize};
 
 use crate::bound::Bound;
 use crate::effective::{Effective, Held};
-use crate::field::{Field, LimitField};
+use crate::field::Field;
 use crate::layer::{Decider, LayerName};
 use crate::system::System;
 

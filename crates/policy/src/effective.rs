@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use glovebox_model::{
-    Access, ApprovalMode, BackendName, Guarantee, LimitsDemand, NetworkMode, PartialProfile,
-    Profile, SecurityMode, Tier,
+    Access, ApprovalMode, BackendName, Guarantee, LimitField, LimitsDemand, NetworkMode,
+    PartialProfile, Profile, SecurityMode, Tier,
 };
 
 use crate::bound::{Amount, Bound};
 use crate::destinations::Destinations;
-use crate::field::{Field, LimitField};
+use crate::field::Field;
 use crate::layer::{Decider, Layer, LayerName};
 use crate::pattern::EnvPatterns;
 use crate::system::{System, cpu_time};

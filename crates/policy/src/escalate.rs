@@ -1,9 +1,9 @@
 //! How far an escalation may go: what a person may give by approval, and what nobody gives.
 
-use glovebox_model::{Code, Error, Guarantee, NetworkMode, Result, Stage};
+use glovebox_model::{Code, Error, Guarantee, LimitField, NetworkMode, Result, Stage};
 
 use crate::effective::{Effective, Exceeded, WITHOUT_NETWORK};
-use crate::field::{Field, LimitField};
+use crate::field::Field;
 use crate::resolve::sentence;
 use crate::system::System;
 

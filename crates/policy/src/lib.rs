@@ -50,7 +50,7 @@ pub use decide::{
 pub use decided::Decided;
 pub use denied::{DeniedPath, DeniedPaths, HeldBy, PathRule, denied_paths, path_rules};
 pub use explain::{Asking, Decision, Explanation, ListSource, ToolsExplained, explain};
-pub use field::{Field, LimitField};
+pub use field::Field;
 pub use grant::{GrantKind, kind_of};
 pub use layer::{Decider, Layer, LayerName, Origin};
 pub use network::{Endpoint, InspectSettings, NetworkSettings, RetrievalSettings};

@@ -1,11 +1,11 @@
 //! The request's own layer: what it asks for is granted, or found to go too far.
 
-use glovebox_model::{Code, Error, NetworkMode, PartialProfile, Result, Stage, Tier};
+use glovebox_model::{Code, Error, LimitField, NetworkMode, PartialProfile, Result, Stage, Tier};
 
 use crate::bound::{Amount, Bound};
 use crate::destinations::Destinations;
 use crate::effective::{Effective, Exceeded, Held, WITHOUT_NETWORK, forbids_network};
-use crate::field::{Field, LimitField};
+use crate::field::Field;
 use crate::layer::{Decider, LayerName};
 use crate::pattern::EnvPatterns;
 use crate::preset::{TierPresets, preset};

@@ -1,10 +1,11 @@
 //! What holds before anybody said anything, and how far an operator's settings may go.
 
 use glovebox_model::{
-    Bytes, Code, Count, Cpus, Error, Limits, Millis, NetworkMode, PartialLimits, Result, Stage,
+    Bytes, Code, Count, Cpus, Error, LimitField, Limits, Millis, NetworkMode, PartialLimits,
+    Result, Stage,
 };
 
-use crate::field::{Field, LimitField};
+use crate::field::Field;
 use crate::layer::{Layer, LayerName};
 use crate::preset::TierPresets;
 

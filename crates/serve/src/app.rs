@@ -2,8 +2,8 @@
 
 use std::any::Any;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use glovebox_capture::Secrets;
@@ -40,10 +40,15 @@ const PULSE: Duration = Duration::from_secs(1);
 /// A store that takes longer is not well: whoever asks if we are ready does not wait for it.
 const PULSE_WITHIN: Duration = Duration::from_secs(2);
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct App(Arc<Parts>);
 
-#[derive(Debug)]
+impl std::fmt::Debug for App {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("App")
+    }
+}
+
 struct Parts {
     dispatcher: Arc<Dispatcher>,
     auth: Authenticator,
@@ -61,7 +66,13 @@ struct Parts {
     care: Arc<Semaphore>,
     hauls: Arc<Semaphore>,
     pulse: tokio::sync::Mutex<Pulse>,
+    /// In a command of one person: no thread is started for what blocks.
+    is_inline: bool,
+    progress: Option<LocalProgress>,
 }
+
+/// Told how far long work is, by a command of this machine.
+pub type LocalProgress = Arc<Mutex<dyn Watch + Send>>;
 
 /// How the store is.
 #[derive(Debug, Default)]
@@ -116,7 +127,22 @@ impl App {
             care: Arc::new(Semaphore::new(CARE)),
             hauls: Arc::new(Semaphore::new(HAULS)),
             pulse: tokio::sync::Mutex::default(),
+            is_inline: false,
+            progress: None,
         }))
+    }
+
+    /// For a command of one person, before anything else has it.
+    pub(crate) fn inline(mut self, progress: Option<LocalProgress>) -> Self {
+        if let Some(parts) = Arc::get_mut(&mut self.0) {
+            parts.is_inline = true;
+            parts.progress = progress;
+        }
+        self
+    }
+
+    pub(crate) fn is_inline(&self) -> bool {
+        self.0.is_inline
     }
 
     pub(crate) fn auth(&self) -> &Authenticator {
@@ -174,6 +200,18 @@ impl App {
 
     /// Asks the engine on a thread of its own: everything there blocks.
     pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        question: impl FnOnce(&Arc<Dispatcher>) -> Result<T> + Send + 'static,
+    ) -> Answer<T> {
+        match self.0.is_inline {
+            true => Ok(question(&self.0.dispatcher)?),
+            false => self.ask_on_thread(what, question).await,
+        }
+    }
+
+    /// The same for what goes on while its answer is read.
+    pub(crate) async fn ask_on_thread<T: Send + 'static>(
         &self,
         what: &'static str,
         question: impl FnOnce(&Arc<Dispatcher>) -> Result<T> + Send + 'static,
@@ -258,9 +296,13 @@ impl App {
         let line = Arc::clone(&self.0.hauls);
         let place = line.acquire_owned().await.map_err(|_| closing())?;
         let (waiting, wanted) = Wanted::new();
+        let progress = self.0.progress.clone();
         let done = self.ask(what, move |dispatcher| {
             let _place = place;
-            let mut watch = |_: Progress| wanted.go_on();
+            let mut watch = |now: Progress| match &progress {
+                Some(local) => local.lock().unwrap_or_else(PoisonError::into_inner).on(now),
+                None => wanted.go_on(),
+            };
             work(dispatcher, &mut watch)
         });
         let done = done.await;

@@ -1,7 +1,7 @@
 //! The API for this process itself: the same router without a listener. Whoever speaks another
 //! protocol with agents asks here as the agent that it speaks for, and may do what that one may.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,12 +10,16 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::response::Response;
+use glovebox_api::client::FileContent;
 use glovebox_engine::Dispatcher;
-use glovebox_model::{Code, Result, Role, Scope, SpaceId, TokenName};
+use glovebox_model::{Code, Error, IdError, Result, Role, Scope, SpaceId, Stage, TokenName};
+use glovebox_workspace::Dir;
 use tower::ServiceExt;
 
-use crate::app::App;
-use crate::auth::{Authenticator, Caller, Identity, TokenKey, at_host, person_at, unauthenticated};
+use crate::app::{App, LocalProgress};
+use crate::auth::{
+    Authenticator, Caller, Identity, at_host, operator_at_machine, person_at, unauthenticated,
+};
 use crate::doors::Hosts;
 use crate::failure::{Answer, Failure};
 use crate::metrics::Metrics;
@@ -35,6 +39,27 @@ pub struct LocalAgent {
     pub name: TokenName,
     /// For whom it acts.
     pub user_id: Option<String>,
+}
+
+/// A file of this machine in the place of a body; nothing from a network can bring one.
+#[derive(Debug, Clone)]
+pub(crate) struct LocalFile(pub(crate) FileContent);
+
+/// A directory that the person at the machine named.
+#[derive(Debug, Clone)]
+pub(crate) struct LocalDirectory(PathBuf);
+
+impl LocalDirectory {
+    pub(crate) fn new(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
+    pub(crate) fn open(&self) -> Result<Dir> {
+        Dir::open_trusted(&self.0).map_err(|error| {
+            let message = format!("cannot open the directory `{}`", self.0.display());
+            Error::new(Code::InvalidArgument, Stage::Parse, message).caused_by(error)
+        })
+    }
 }
 
 /// Sends requests to the API from within. Cheap to clone.
@@ -57,16 +82,16 @@ impl Inside {
     /// Without any listener. `keys` is the directory of `token.key`. What the dispatcher has to lend
     /// is lent to this agent, and to nobody else.
     pub fn open(dispatcher: Arc<Dispatcher>, keys: &Path, agent: LocalAgent) -> Result<Self> {
-        let key = TokenKey::load_or_create(keys)?;
+        let auth = Authenticator::new(keys, Options::BAD_TOKENS);
         let lent = dispatcher.lent_project();
-        let agent = at_host(&key, agent.name, agent.user_id, lent);
+        let agent = at_host(auth.key()?, agent.name, agent.user_id, lent);
         let metrics = Arc::new(Metrics::new());
         server::count_ends(&dispatcher, &metrics);
         // Whoever started this process sits before the agent that it was started for.
         let elicits = dispatcher.elicitation().unwrap_or(true);
         let app = App::new(
             dispatcher,
-            Authenticator::new(key, Options::BAD_TOKENS),
+            auth,
             Hosts::new(None, &[], false),
             metrics,
             Times::default(),
@@ -75,6 +100,30 @@ impl Inside {
         Ok(Self {
             agent: Some(Who::new(agent)),
             ..Self::beside(app)
+        })
+    }
+
+    /// For a command of the person at the machine, whose dispatcher has no threads.
+    pub(crate) fn of_command(
+        dispatcher: Arc<Dispatcher>,
+        progress: Option<LocalProgress>,
+    ) -> Result<Self> {
+        let keys = dispatcher.state().keys().to_owned();
+        let name = "operator"
+            .parse()
+            .map_err(|why: IdError| Error::new(Code::Internal, Stage::Parse, why.to_string()))?;
+        let who = Who::new(operator_at_machine(name, dispatcher.lent_project()));
+        let app = App::new(
+            dispatcher,
+            Authenticator::new(&keys, Options::BAD_TOKENS),
+            Hosts::new(None, &[], false),
+            Arc::new(Metrics::new()),
+            Times::default(),
+            false,
+        );
+        Ok(Self {
+            agent: Some(who),
+            ..Self::beside(app.inline(progress))
         })
     }
 
@@ -101,15 +150,15 @@ impl Inside {
 
     /// The person who is shown what this caller asks. They answer its approvals, and do nothing
     /// else.
-    pub fn person(&self, who: &Who) -> Who {
+    pub fn person(&self, who: &Who) -> Option<Who> {
         let caller = match who.caller.asker() {
-            None => person_at(self.app.auth().key(), &who.caller),
+            None => person_at(self.app.auth().key().ok()?, &who.caller),
             Some(_) => who.caller.clone(),
         };
-        Who {
+        Some(Who {
             caller,
             since: who.since,
-        }
+        })
     }
 
     /// Whether what a person answers at an agent's host counts.
@@ -118,8 +167,8 @@ impl Inside {
     }
 
     /// What states are sealed with that callers bring back: the same at every server with this key.
-    pub(crate) fn state_key(&self) -> [u8; 32] {
-        self.app.auth().key().derive("mcp request state", &[])
+    pub(crate) fn state_key(&self) -> Result<[u8; 32]> {
+        Ok(self.app.auth().key()?.derive("mcp request state", &[]))
     }
 
     pub fn dispatcher(&self) -> &Arc<Dispatcher> {

@@ -28,6 +28,7 @@
 mod app;
 mod auth;
 mod body;
+mod command;
 mod docs_page;
 mod document;
 mod doors;
@@ -40,6 +41,7 @@ mod mcp;
 mod metrics;
 mod once;
 mod options;
+mod order;
 mod places;
 mod routes;
 mod server;
@@ -48,10 +50,10 @@ mod trace;
 #[cfg(feature = "otel")]
 mod traceparent;
 mod watches;
-mod wire;
 
+pub use app::LocalProgress;
 pub use auth::{Issued, TokenKey, bootstrap};
+pub use command::LocalApi;
 pub use inside::{Inside, LocalAgent, Who};
 pub use options::{McpService, Options, Times, TlsFiles};
 pub use server::{Listening, Reread, Stop, Summary, run};
-pub use wire::answer;

@@ -30,7 +30,8 @@ impl Api for Inside {
 
     fn person(&self, caller: &Caller) -> Option<Caller> {
         let who = caller.extensions.get::<Who>()?;
-        self.elicits().then(|| wrapped(Inside::person(self, who)))
+        self.elicits()
+            .then(|| Inside::person(self, who).map(wrapped))?
     }
 
     fn send(&self, caller: &Caller, request: axum::http::Request<Body>) -> Sent {
@@ -58,7 +59,7 @@ fn wrapped(who: Who) -> Caller {
 impl Inside {
     /// Speaks the protocol for whoever asks from within.
     pub fn mcp(&self, setting: Setting) -> Result<Server> {
-        let key = self.state_key();
+        let key = self.state_key()?;
         Server::new(Arc::new(self.clone()), setting, &key)
     }
 }

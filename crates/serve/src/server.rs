@@ -14,7 +14,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
-use crate::auth::{Authenticator, TokenKey};
+use crate::auth::Authenticator;
 use crate::doors::Hosts;
 use crate::listen::{Hall, Listener, acceptor, bind_tcp, bind_unix};
 use crate::metrics::Metrics;
@@ -108,7 +108,8 @@ async fn serve(
     ready: impl FnOnce(&Listening),
 ) -> Result<Summary> {
     let tls = options.tls.as_ref().map(acceptor).transpose()?;
-    let key = TokenKey::load_or_create(&options.keys)?;
+    let auth = Authenticator::new(&options.keys, options.bad_tokens);
+    auth.key()?;
     let (listener, address) = bind_tcp(&options.listen)?;
     ensure_answerable(dispatcher.approves_by_itself(), address)?;
     let mut listeners = vec![Listener::Tcp(listener, tls.clone())];
@@ -131,7 +132,7 @@ async fn serve(
     count_ends(&dispatcher, &metrics);
     let app = App::new(
         Arc::clone(&dispatcher),
-        Authenticator::new(key, options.bad_tokens),
+        auth,
         Hosts::new(Some(address), &options.allow_hosts, tls.is_some()),
         Arc::clone(&metrics),
         options.times,

@@ -2,6 +2,7 @@
 //! answers. Nothing here runs anything, and nothing a manifest says is executed while it is read.
 
 mod add;
+mod answer;
 mod call;
 mod catalogue;
 mod entrypoint;
@@ -17,6 +18,7 @@ mod skill_md;
 mod widening;
 
 pub use add::{Added, Replace, add, remove, stage};
+pub use answer::answer;
 pub use call::Called;
 pub use catalogue::{Catalogue, Invalid, Listing, Settings};
 pub use manifest::{

@@ -3,8 +3,8 @@
 //! whatever server.
 
 use glovebox_model::{
-    Answer, Approval, ApprovalId, ApprovalState, Code, Error, ExecId, GrantId, PartialProfile,
-    Reply, Result, SpaceId, Stage, Via,
+    Answer, Approval, ApprovalId, ApprovalState, Code, Error, ExecId, GrantId, Page,
+    PartialProfile, Reply, Result, SpaceId, Stage, Via,
 };
 use jiff::Timestamp;
 use serde_json::json;
@@ -17,7 +17,7 @@ use crate::failure::{at, internal};
 use crate::grants;
 use crate::ledger::chain::Chains;
 use crate::outbox_rows::Happening;
-use crate::page::{Page, bad_cursor, page_size, sql_limit};
+use crate::page::{bad_cursor, page_size, sql_limit};
 use crate::sql::{Session, Value, values};
 use crate::store::Store;
 

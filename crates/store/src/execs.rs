@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 
 use glovebox_model::{
-    ClientId, Code, Error, Exec, ExecId, ProjectId, Result, SpaceId, Stage, Status,
+    ClientId, Code, Error, Exec, ExecId, Page, ProjectId, Result, SpaceId, Stage, Status,
 };
 
 use crate::failure::{Doing, tampered};
 use crate::leases::NOBODY;
-use crate::page::{Page, bad_cursor, page_size, sql_limit};
+use crate::page::{bad_cursor, page_size, sql_limit};
 use crate::rows::{COLUMNS, parse_ids, read_row};
 use crate::sql::{Session, Value, values};
 use crate::state_dir::StateDir;

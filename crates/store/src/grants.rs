@@ -1,7 +1,7 @@
 //! Kinds of actions that people allowed in a conversation. A grant is made by an answer and by
 //! nothing else, can be seen, and can be revoked.
 
-use glovebox_model::{Approval, Code, Error, Grant, GrantId, Result, SpaceId, Stage};
+use glovebox_model::{Approval, Code, Error, Grant, GrantId, Page, Result, SpaceId, Stage};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::hex;
 use crate::ledger::chain::Chains;
 use crate::ledger::encoding::{canonical, sha256};
 use crate::ledger::row_proof::{Guarded, ensure_unchanged, is_forged};
-use crate::page::{Page, page_size, sql_limit};
+use crate::page::{page_size, sql_limit};
 use crate::sql::{Row, Session, SqlResult, Value, values};
 use crate::store::Store;
 

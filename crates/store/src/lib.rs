@@ -66,7 +66,6 @@ pub use ledger::{
 pub use mask::{Hide, Mask};
 pub use outbox::{Attempted, Claimed, DeliveryFilter, Subscription};
 pub use owner::{DeadOwner, Owner, dead_owners};
-pub use page::Page;
 pub use private_file::{
     Key, KeyFault, KeyForm, MadeBy, PrivateFault, create_private, load_key, load_or_create_key,
     read_private,

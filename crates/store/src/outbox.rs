@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use glovebox_model::{
-    ApprovalId, DeliveryState, ExecId, MessageId, Result, SpaceId, WebhookDelivery, WebhookEvent,
+    ApprovalId, DeliveryState, ExecId, MessageId, Page, Result, SpaceId, WebhookDelivery,
+    WebhookEvent,
 };
 use jiff::Timestamp;
 use serde_json::{Value as Json, json};
@@ -17,7 +18,7 @@ use crate::failure::{Doing, tampered};
 use crate::leases;
 use crate::ledger::chain::Chains;
 use crate::outbox_rows::fresh_id;
-use crate::page::{Page, page_size, sql_limit};
+use crate::page::{page_size, sql_limit};
 use crate::sql::{Row, Session, SqlResult, Value, values};
 use crate::store::Store;
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use glovebox_model::{Code, Error, Result, Sandbox, SandboxId, SpaceId, Stage};
+use glovebox_model::{Code, Error, Page, Result, Sandbox, SandboxId, SpaceId, Stage};
 use jiff::Timestamp;
 use serde_json::{Value as Json, json};
 
@@ -12,7 +12,7 @@ use crate::failure::{Doing, at, internal};
 use crate::leases;
 use crate::ledger::chain::Chains;
 use crate::ledger::row_proof::{Guarded, ensure_unchanged, is_forged};
-use crate::page::{Page, bad_cursor, page_size, sql_limit};
+use crate::page::{bad_cursor, page_size, sql_limit};
 use crate::registry::{self, COLUMNS, Registered, SandboxRow, read_row};
 use crate::sql::{Session, Value, values};
 use crate::store::Store;

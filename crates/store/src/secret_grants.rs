@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use glovebox_model::{
-    Code, Correlation, Error, GrantId, Result, SecretGrant, SecretName, SpaceId, Stage, Vouched,
+    Code, Correlation, Error, GrantId, Page, Result, SecretGrant, SecretName, SpaceId, Stage,
+    Vouched,
 };
 use jiff::Timestamp;
 use serde_json::json;
@@ -14,7 +15,7 @@ use crate::approvals::after_cursor;
 use crate::failure::{Doing, internal, tampered};
 use crate::ledger::chain::Chains;
 use crate::ledger::row_proof::{Guarded, ensure_unchanged, is_forged};
-use crate::page::{Page, page_size, sql_limit};
+use crate::page::{page_size, sql_limit};
 use crate::secrets::{entry, existing, stamp};
 use crate::sql::{Row, Session, SqlResult, Value, values};
 use crate::store::Store;

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use glovebox_model::{
-    Code, Correlation, Delivery, Error, ExecId, HostPort, Result, Secret, SecretGiven, SecretGrant,
-    SecretName, SpaceId, Stage,
+    Code, Correlation, Delivery, Error, ExecId, HostPort, Page, Result, Secret, SecretGiven,
+    SecretGrant, SecretName, SpaceId, Stage,
 };
 use jiff::Timestamp;
 use serde_json::{Value as Json, json};
@@ -15,7 +15,7 @@ use crate::failure::{Doing, internal, tampered};
 use crate::ledger::chain::{Chains, Draft};
 use crate::ledger::encoding::canonical;
 use crate::ledger::row_proof::{Guarded, ensure_unchanged, is_forged};
-use crate::page::{Page, page_size, sql_limit};
+use crate::page::{page_size, sql_limit};
 use crate::secret_grants;
 use crate::secret_values::{self, SealedValue};
 use crate::sql::{Row, Session, SqlResult, values};

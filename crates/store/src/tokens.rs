@@ -1,14 +1,14 @@
 //! Tokens: who may call a server. The secret is never here, only a hash made with a key that is
 //! kept elsewhere; and not even that leaves this table.
 
-use glovebox_model::{Code, Error, Result, SpaceId, Stage, Token, TokenId};
+use glovebox_model::{Code, Error, Page, Result, SpaceId, Stage, Token, TokenId};
 use jiff::Timestamp;
 use serde_json::json;
 
 use crate::administration::{Actor, administered};
 use crate::failure::{Doing, internal, tampered};
 use crate::ledger::row_proof::{Guarded, is_forged};
-use crate::page::{Page, bad_cursor, page_size, sql_limit};
+use crate::page::{bad_cursor, page_size, sql_limit};
 use crate::sql::{Row, Session, SqlResult, Value, values};
 use crate::store::Store;
 

@@ -6,10 +6,9 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use glovebox_model::{Error, ExecId, ProjectId, Result, Stage, Status};
+use glovebox_model::{Error, ExecId, ProjectId, Result, Stage, Status, Stream};
 use jiff::Timestamp;
 
-use crate::artifacts::Stream;
 use crate::dir::{Dir, from_io};
 use crate::fault::{FsError, FsErrorKind};
 use crate::layout::{Layout, Project};

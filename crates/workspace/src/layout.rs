@@ -8,10 +8,10 @@ mod inputs;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use glovebox_model::{Code, Error, ExecId, Input, ProjectId, Result, SpaceId, Stage};
+use glovebox_model::{Code, Error, ExecId, Input, ProjectId, Result, SpaceId, Stage, Stream};
 
 use crate::adopt::{adopt, host_path, is_adopted};
-use crate::artifacts::{ExecFiles, Stream};
+use crate::artifacts::{ExecFiles, spool_name, stream_file};
 use crate::dir::Dir;
 use crate::fault::{FsError, FsErrorKind};
 use crate::input;
@@ -151,10 +151,10 @@ impl Layout {
     /// tried first.
     pub fn stream(&self, project: &ProjectId, exec: &ExecId, stream: Stream) -> Result<File> {
         let shelf = self.shelf(project).map_err(reading)?;
-        match shelf.open_file_name(&stream.spool_name(exec)) {
+        match shelf.open_file_name(&spool_name(stream, exec)) {
             Err(error) if error.kind() == FsErrorKind::NotFound => shelf
                 .open_name(exec.as_str())
-                .and_then(|dir| dir.open_file_name(stream.file_name()))
+                .and_then(|dir| dir.open_file_name(stream_file(stream)))
                 .map_err(reading),
             opened => opened.map_err(reading),
         }
@@ -291,7 +291,7 @@ impl Project {
     /// Removes what an exec has left here that was cut off before it started.
     pub fn forget(&self, exec: &ExecId) -> Result<()> {
         let shelf = self.shelf()?;
-        let spools = [Stream::Stdout, Stream::Stderr].map(|stream| stream.spool_name(exec));
+        let spools = [Stream::Stdout, Stream::Stderr].map(|stream| spool_name(stream, exec));
         let call = sealed::name(exec);
         let spools = spools.into_iter().chain(lines::names(exec));
         for name in spools.chain([call, exec.to_string()]) {

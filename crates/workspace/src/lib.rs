@@ -30,7 +30,7 @@ pub mod toolchain;
 
 pub use adopt::is_adopted;
 pub use artifacts::{
-    Collected, DropReason, Dropped, Drops, ExecFiles, Manifest, ManifestEntry, Stream,
+    Collected, DropReason, Dropped, Drops, ExecFiles, Manifest, ManifestEntry, stream_file,
 };
 pub use cache::{Cache, CacheKey, CacheMode, CacheName, CacheOwner, CachePrune, CacheUse, Pruned};
 pub use dir::{

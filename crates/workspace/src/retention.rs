@@ -4,10 +4,10 @@
 
 use std::time::{Duration, Instant};
 
-use glovebox_model::{Error, ExecId, ProjectId, Result, Stage};
+use glovebox_model::{Error, ExecId, ProjectId, Result, Stage, Stream};
 use rustix::fs::renameat;
 
-use crate::artifacts::Stream;
+use crate::artifacts::spool_name;
 use crate::dir::{Dir, DiskUsage, UsageLimits};
 use crate::fault::{FsError, FsErrorKind};
 use crate::layout::{Layout, Project};
@@ -273,7 +273,7 @@ fn take_away(shelf: &Dir, exec: &ExecId) -> Result<(), FsError> {
         Err(errno) => return Err(FsError::os("remove", exec.as_str().as_bytes(), errno)),
     }
     for stream in [Stream::Stdout, Stream::Stderr] {
-        remove(shelf, &stream.spool_name(exec))?;
+        remove(shelf, &spool_name(stream, exec))?;
     }
     for log in lines::names(exec) {
         remove(shelf, &log)?;

@@ -1034,6 +1034,8 @@ class Token:
 
 @dataclass(frozen=True)
 class NewToken:
+    """A token and the one sight of its secret."""
+
     token: Token = decode.one(Token)
     #: Shown this once; only a hash is kept.
     secret: str = field(default="", repr=False)

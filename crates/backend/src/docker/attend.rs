@@ -7,7 +7,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use glovebox_cage::Over;
-use glovebox_model::{LimitKind, Profile, Result};
+use glovebox_model::{LimitKind, Profile, Result, Stream};
 use glovebox_workspace::Dir;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -18,7 +18,7 @@ use super::guard::{Guarded, LATE};
 use super::pipes::{Inlet, Outlet, buffer};
 use crate::disk::{Disk, Filled};
 use crate::native::lease_over;
-use crate::streams::{Cancel, Sink, Stream};
+use crate::streams::{Cancel, Sink};
 
 /// An engine takes so long to start a program at most, before its clock runs anyway.
 const START: Duration = Duration::from_secs(1);

@@ -2,12 +2,13 @@
 //! comes on the same pipes: text that may be the engine's is held until the end, when it is known
 //! whose it was.
 
+use glovebox_model::Stream;
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 
 use super::cli::Program;
-use crate::streams::{Sink, Stream};
+use crate::streams::Sink;
 
 const CHUNK: usize = 64 << 10;
 /// Nothing longer is the engine's.

@@ -15,7 +15,7 @@ use std::ffi::CString;
 
 use glovebox_model::{
     BackendName, Code, Error, Evidence, Grade, Guarantee, Isolation, LimitsDemand, Result,
-    SecurityMode, Stage,
+    SecurityMode, Stage, Stream,
 };
 
 use self::attend::{Attend, attend};
@@ -27,7 +27,6 @@ use crate::ended::Ended;
 use crate::native::pump::{Inlet, Outlet};
 use crate::sandbox::{Remains, Run, Sandbox, no_observation, no_secrets};
 use crate::spec::{Spec, c_string};
-use crate::streams::Stream;
 
 const MARK: &str = "GLOVEBOX_RUN";
 

@@ -1,12 +1,13 @@
 //! The payload's standard streams: pipes whose far ends only the payload holds.
 
+use glovebox_model::Stream;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::streams::{Sink, Stream};
+use crate::streams::Sink;
 
 const CHUNK: usize = 64 << 10;
 

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use glovebox_backend::{
     Cancel, ContainerName, Docker, Ended, Ending, Kept, Labels, Order, Place, Room, Run, Sink,
-    Spec, Stream, Tree,
+    Spec, Tree,
 };
 use glovebox_model::{
     Access, ByteString, Bytes, Count, Cpus, DockerConfig, Limits, LimitsDemand, Millis,
-    NetworkMode, Profile, Result, SecurityMode, Tier,
+    NetworkMode, Profile, Result, SecurityMode, Stream, Tier,
 };
 use glovebox_workspace::Dir;
 

@@ -5,11 +5,11 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use glovebox_backend::{
-    Cancel, Canceler, Ended, Host, Order, Place, Run, Sandbox, Sink, Spec, Stream, Tree,
+    Cancel, Canceler, Ended, Host, Order, Place, Run, Sandbox, Sink, Spec, Tree,
 };
 use glovebox_model::{
     Access, ApprovalMode, BackendName, ByteString, Bytes, Count, Cpus, Limits, LimitsDemand,
-    Millis, NetworkMode, Profile, Result, SecurityMode, Tier,
+    Millis, NetworkMode, Profile, Result, SecurityMode, Stream, Tier,
 };
 use glovebox_workspace::Dir;
 

@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use glovebox_backend::{
-    Cancel, Canceler, Ended, Ground, Native, Order, Place, Room, Run, Sandbox, Sink, Spec, Stream,
-    Tree,
+    Cancel, Canceler, Ended, Ground, Native, Order, Place, Room, Run, Sandbox, Sink, Spec, Tree,
 };
 use glovebox_cage::Spawner;
 use glovebox_model::{
     Access, ByteString, Bytes, Count, Cpus, Limits, LimitsDemand, Millis, NetworkMode, Profile,
-    Result, SecurityMode, Tier,
+    Result, SecurityMode, Stream, Tier,
 };
 use glovebox_workspace::Dir;
 

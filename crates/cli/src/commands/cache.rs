@@ -14,12 +14,12 @@ use crate::args::{
     CacheCommand, CacheFillArgs, CacheLsArgs, CachePruneArgs, CacheRmArgs, CacheVerb, Global,
 };
 use crate::context::Context;
+use crate::context::directory;
 use crate::exit::Exit;
 use crate::human::{age, count, size};
 use crate::paint::Paint;
 use crate::stop::Stop;
 use crate::table::{Cell, Table};
-use crate::workspaces::directory;
 use crate::{render, stdout};
 
 const MEASURED: UsageLimits = UsageLimits {

@@ -5,6 +5,7 @@ mod approver;
 mod call;
 mod there;
 
+use glovebox_api::Target;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,8 +30,8 @@ use crate::exit::Exit;
 use crate::human::count as counted;
 use crate::interrupt::Asker;
 use crate::output::{PassThrough, Silent};
-use crate::remote::{Remote, Target};
 use crate::{effect_line, interrupt, output, render};
+use glovebox_api::client::{Client, LiveOutput};
 
 pub(crate) fn execute(global: &Global, options: RunOptions, program: Program) -> Result<Exit> {
     let report = options
@@ -65,7 +66,7 @@ pub(crate) fn execute(global: &Global, options: RunOptions, program: Program) ->
 }
 
 /// An exec at a server that somebody has answered for: followed to its end.
-pub(crate) fn go_on(global: &Global, remote: &Remote, exec: &ExecId) -> Result<Exit> {
+pub(crate) fn go_on(global: &Global, remote: &Client, exec: &ExecId) -> Result<Exit> {
     let Some(record) = there::go_on(global, remote, exec)? else {
         return Ok(Exit::CANCELED);
     };
@@ -234,6 +235,13 @@ impl Live {
     }
 
     fn sink(&mut self) -> &mut dyn Sink {
+        match self {
+            Self::Shown(shown) => shown,
+            Self::Kept(kept) => kept,
+        }
+    }
+
+    fn output(&mut self) -> &mut dyn LiveOutput {
         match self {
             Self::Shown(shown) => shown,
             Self::Kept(kept) => kept,

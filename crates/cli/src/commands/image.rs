@@ -144,14 +144,16 @@ fn source<'s>(path: &Path, stop: &'s Stop) -> Result<ImageSource<'s>> {
             return Err(invalid("standard input is a terminal, not an image")
                 .hint("`docker save NAME | glovebox image import - --name NAME`"));
         }
-        return Ok(archive(stop.over(stdin)));
+        let own = rustix::io::fcntl_dupfd_cloexec(&stdin, 3)
+            .map_err(|errno| invalid("standard input cannot be read").caused_by(errno))?;
+        return Ok(archive(stop.over(own.into())?));
     }
     let shown = path.display();
     let failed = |error| invalid(format!("cannot read the image `{shown}`")).caused_by(error);
     let file = std::fs::File::open(path).map_err(failed)?;
     match file.metadata().map_err(failed)?.is_dir() {
         true => opened(path, "image").map(ImageSource::Folder),
-        false => Ok(archive(stop.over(file))),
+        false => Ok(archive(stop.over(file)?)),
     }
 }
 

@@ -4,8 +4,7 @@ use std::io::{IsTerminal, Read, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use glovebox_model::{Code, Error, Exec, Result, Stage};
-use glovebox_workspace::Stream;
+use glovebox_model::{Code, Error, Exec, Result, Stage, Stream};
 use serde::Serialize;
 
 use super::{network_log, ps};

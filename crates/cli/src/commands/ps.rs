@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use glovebox_model::{Exec, Result, Status};
-use glovebox_store::{ExecFilter, Page};
+use glovebox_model::{Exec, Page, Result, Status};
+use glovebox_store::ExecFilter;
 use jiff::Timestamp;
 
 use crate::args::{Global, PsArgs};

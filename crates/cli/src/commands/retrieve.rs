@@ -1,5 +1,6 @@
 //! `glovebox retrieve`.
 
+use glovebox_api::Target;
 use glovebox_engine::{RetrieveRequest, Retrieved};
 use glovebox_model::{Result, Vouched};
 use glovebox_store::Actor;
@@ -8,7 +9,6 @@ use crate::args::{Global, RetrieveArgs};
 use crate::context::{self, Context};
 use crate::exit::Exit;
 use crate::human::size;
-use crate::remote::Target;
 use crate::render::{self, one_line, printable};
 use crate::stdout;
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::args::{Global, SettingsCommand, SettingsSetArgs, SettingsVerb};
 use crate::change::Change;
 use crate::context::Context;
-use crate::desk::{Desk, InForce};
+use crate::desk::{self, InForce};
 use crate::exit::Exit;
 use crate::render::one_line;
 use crate::stdout;
@@ -16,10 +16,10 @@ use crate::stdout;
 pub(crate) fn run(global: &Global, command: SettingsCommand) -> Result<Exit> {
     let context = Context::new(global);
     let in_force = match command.verb {
-        SettingsVerb::Show(_) => Desk::open(&context)?.settings()?,
+        SettingsVerb::Show(_) => desk::settings(&context)?,
         SettingsVerb::Set(SettingsSetArgs { change }) => {
             let change = Change::parse(&change)?;
-            Desk::open(&context)?.change_settings(change)?
+            desk::change_settings(&context, &change)?
         }
     };
     if global.json {

@@ -1,10 +1,9 @@
 //! `glovebox show`.
 
 use glovebox_model::{
-    Access, Artifact, Correlation, Exec, Grade, Guarantee, Isolation, NetworkMode, Profile, Result,
-    Verdict, Writes,
+    Access, Artifact, Correlation, Exec, Grade, Guarantee, Isolation, LimitField, NetworkMode,
+    Profile, Result, Verdict, Writes,
 };
-use glovebox_policy::LimitField;
 use jiff::Timestamp;
 
 use super::ps;

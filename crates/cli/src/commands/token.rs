@@ -1,5 +1,6 @@
 //! `glovebox token`.
 
+use glovebox_api::{Id, TokenRequest};
 use glovebox_model::{Code, Error, Result, Stage, Token};
 use glovebox_store::TokenFilter;
 use jiff::Timestamp;
@@ -8,25 +9,24 @@ use crate::args::{
     Global, TokenCommand, TokenCreateArgs, TokenInfoArgs, TokenLsArgs, TokenRmArgs, TokenVerb,
 };
 use crate::context::Context;
-use crate::desk::{Desk, TokenRequest};
 use crate::exit::Exit;
 use crate::human::{age, time};
 use crate::paint::{Paint, Tone};
 use crate::render::{self, one_line};
 use crate::table::{Cell, Table};
-use crate::{expiry, stdout};
+use crate::{desk, expiry, stdout};
 
 pub(crate) fn run(global: &Global, command: TokenCommand) -> Result<Exit> {
     let context = Context::new(global);
     match command.verb {
         TokenVerb::Create(args) => {
             let request = request(args, Timestamp::now())?;
-            create(global, &Desk::open(&context)?, &request)
+            create(global, &context, &request)
         }
-        TokenVerb::Ls(args) => list(global, &Desk::open(&context)?, args),
-        TokenVerb::Info(TokenInfoArgs { id }) => show(global, &Desk::open(&context)?.token(&id)?),
+        TokenVerb::Ls(args) => list(global, &context, args),
+        TokenVerb::Info(TokenInfoArgs { id }) => show(global, &desk::token(&context, &id)?),
         TokenVerb::Rm(TokenRmArgs { id }) => {
-            let token = Desk::open(&context)?.revoke_token(&id)?;
+            let token = desk::revoke_token(&context, &id)?;
             if global.json {
                 stdout::json(&token)?;
             } else if !global.quiet {
@@ -52,17 +52,17 @@ fn request(args: TokenCreateArgs, now: Timestamp) -> Result<TokenRequest> {
     Ok(TokenRequest {
         name: args.name,
         role: args.role,
-        space_id: args.space,
-        scopes,
-        user_id: args.user_id,
-        agent_id: args.agent_id,
-        conversation_id: args.conversation_id,
+        space_id: Some(args.space),
+        scopes: Some(scopes),
+        user_id: args.user_id.map(Id),
+        agent_id: args.agent_id.map(Id),
+        conversation_id: args.conversation_id.map(Id),
         expires_at: expiry::end(args.expires, now)?,
     })
 }
 
-fn create(global: &Global, desk: &Desk, request: &TokenRequest) -> Result<Exit> {
-    let new = desk.create_token(request)?;
+fn create(global: &Global, context: &Context<'_>, request: &TokenRequest) -> Result<Exit> {
+    let new = desk::create_token(context, request)?;
     if global.json {
         stdout::json(&new)?;
         return Ok(Exit::SUCCESS);
@@ -82,13 +82,14 @@ fn create(global: &Global, desk: &Desk, request: &TokenRequest) -> Result<Exit> 
     Ok(Exit::SUCCESS)
 }
 
-fn list(global: &Global, desk: &Desk, args: TokenLsArgs) -> Result<Exit> {
-    let page = desk.tokens(&TokenFilter {
+fn list(global: &Global, context: &Context<'_>, args: TokenLsArgs) -> Result<Exit> {
+    let filter = TokenFilter {
         space: args.space,
         include_unusable: args.all,
         limit: usize::from(args.limit),
         cursor: args.cursor,
-    })?;
+    };
+    let page = desk::tokens(context, &filter)?;
     if global.json {
         stdout::json(&page)?;
     } else if global.quiet {
@@ -187,10 +188,10 @@ mod tests {
     #[test]
     fn a_token_has_its_roles_scopes_or_fewer() {
         let request = parsed("--role agent").unwrap();
-        assert_eq!(request.scopes, glovebox_model::Role::Agent.scopes());
+        assert_eq!(request.scopes, Some(glovebox_model::Role::Agent.scopes()));
         assert_eq!(request.expires_at, None);
         let request = parsed("--role auditor --scope audit:read --expires 1d").unwrap();
-        assert_eq!(request.scopes, [Scope::AuditRead].into());
+        assert_eq!(request.scopes, Some([Scope::AuditRead].into()));
         assert_eq!(
             request.expires_at,
             Some(Timestamp::from_second(86_400).unwrap())

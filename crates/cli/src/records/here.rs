@@ -5,10 +5,10 @@ use std::io::Write;
 
 use glovebox_engine::ambiguous;
 use glovebox_model::{
-    Attempt, ClientId, Code, Effect, Exec, ExecId, Result, SpaceId, Stage, Status,
+    Attempt, ClientId, Code, Effect, Exec, ExecId, Result, SpaceId, Stage, Status, Stream,
 };
 use glovebox_store::{Entry, EntryFilter, StateDir, Store, dead_owners};
-use glovebox_workspace::{Dir, Layout, RelPath, Stream};
+use glovebox_workspace::{Dir, Layout, RelPath};
 use jiff::Timestamp;
 
 use crate::commands::artifact::pass;

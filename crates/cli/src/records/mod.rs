@@ -7,16 +7,16 @@ mod there;
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use glovebox_model::{Attempt, Effect, Exec, ExecId, Result, SpaceId};
+use glovebox_model::{Attempt, Effect, Exec, ExecId, Page, Result, SpaceId, Stream};
 use glovebox_store::{
-    Entry, EntryFilter, ExecFilter, Expectations, ExportFormat, Page, Timeline, TimelineFilter,
+    Entry, EntryFilter, ExecFilter, Expectations, ExportFormat, Timeline, TimelineFilter,
     Verification,
 };
-use glovebox_workspace::{RelPath, Stream};
+use glovebox_workspace::RelPath;
 use jiff::Timestamp;
 
 use crate::context::Place;
-use crate::remote::Remote;
+use glovebox_api::client::Client;
 use here::Here;
 use there::There;
 
@@ -32,7 +32,7 @@ impl Records {
         Ok(Here::open(place)?.map(|here| Self::Here(Box::new(here))))
     }
 
-    pub(crate) fn of_server(remote: Remote) -> Self {
+    pub(crate) fn of_server(remote: Client) -> Self {
         Self::There(Box::new(There::new(remote)))
     }
 

@@ -3,16 +3,16 @@
 use std::cell::Cell;
 use std::io::{self, BufReader, Read, Seek, Write};
 
-use glovebox_model::{Attempt, Code, Effect, Error, Exec, Result, SpaceId, Stage};
-use glovebox_serve::answer::{EffectPage, NetworkPage};
+use glovebox_api::{EffectPage, NetworkPage, Target};
+use glovebox_model::{Attempt, Code, Effect, Error, Exec, Page, Result, SpaceId, Stage, Stream};
 use glovebox_store::{
-    Entry, EntryFilter, ExecFilter, Expectations, ExportFormat, Page, Timeline, TimelineFilter,
+    Entry, EntryFilter, ExecFilter, Expectations, ExportFormat, Timeline, TimelineFilter,
     Verification, verify_export,
 };
-use glovebox_workspace::{RelPath, Stream};
+use glovebox_workspace::RelPath;
 use jiff::Timestamp;
 
-use crate::remote::{Remote, Target};
+use glovebox_api::client::Client;
 
 /// Of one stream at once.
 const PIECE: usize = 1 << 20;
@@ -26,13 +26,13 @@ const LOOK_PAGE: usize = 100;
 
 #[derive(Debug)]
 pub(crate) struct There {
-    remote: Remote,
+    remote: Client,
     /// An agent's token may not read the ledger: asked once, not for every line.
     ledger_closed: Cell<bool>,
 }
 
 impl There {
-    pub(super) fn new(remote: Remote) -> Self {
+    pub(super) fn new(remote: Client) -> Self {
         Self {
             remote,
             ledger_closed: Cell::new(false),
@@ -350,7 +350,7 @@ fn elsewhere(exec: &Exec) -> Error {
 
 /// A stream that is read in pieces; at its end a later read may find more.
 struct Output<'r> {
-    remote: &'r Remote,
+    remote: &'r Client,
     base: Target,
     /// What the next piece begins with.
     offset: u64,

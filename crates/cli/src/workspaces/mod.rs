@@ -1,161 +1,47 @@
-//! One workspace, its files and its snapshots: of the state directory, or a server's. Whoever shows
-//! them does not know which: answers are those of the API, byte for byte.
+//! One workspace, its files and its snapshots, through the API: at a server, or in this process.
 
-mod here;
-mod here_files;
-mod space;
-mod there;
-mod there_files;
+mod files;
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use glovebox_engine::{Present, SnapshotAsk};
-use glovebox_model::{
-    Code, Error, Exec, ExecId, ProjectId, Result, SnapshotId, Stage, WorkspaceRef,
+use glovebox_api::client::Client;
+use glovebox_api::{
+    CollectAnswer, DecidedAnswer, DiffAnswer, ForkRequest, ForkedWorkspace, ResetAnswer,
+    ResetRequest, RestoredWorkspace, RollbackRequest, RolledBackWorkspace, SeedAnswer,
+    SnapshotInfo, SnapshotList, SnapshotRequest, TakenSnapshot, Target, UndoRequest, UndoneExec,
+    VerifyAnswer, WaitingAnswer, Workspace as WorkspaceInfo, Workspaces,
 };
-use glovebox_serve::answer::{
-    CopyAnswer, DecidedAnswer, DiffAnswer, FileInfo, ForkedWorkspace, GlobAnswer, Listing,
-    ReplaceAnswer, ResetAnswer, RestoredWorkspace, RolledBackWorkspace, SearchAnswer, SeedAnswer,
-    SnapshotInfo, SnapshotList, TakenSnapshot, UndoneExec, UnpackAnswer, WaitingAnswer,
-    WatchChange, Workspace as WorkspaceInfo,
-};
-use glovebox_workspace::{PathError, RelPath, Reset};
+use glovebox_model::{Code, Error, Exec, ExecId, ProjectId, Result, SnapshotId, Stage};
+use glovebox_workspace::{PathError, RelPath};
 
-use crate::args::{ArchiveFormat, ByteRange, Global, WhichOptions};
+use crate::args::{Global, WhichOptions};
 use crate::context::Context;
+use crate::meter::ProgressLine;
 
-pub(crate) use here::{directory, unknown};
-pub(crate) use space::Space;
-
-use here::Here;
-use there::There;
+pub(crate) use files::{Expected, Listed, Seen};
 
 /// A directory of the caller's own has a name of this form, which nobody else may have.
 const ADOPTED: &str = "cwd-";
 const WORKSPACES: &str = "/v1/workspaces";
-/// Snapshots and workspaces that are listed at once.
+const EXECS: &str = "/v1/execs";
+/// Snapshots that are listed at once.
 const LISTED: usize = 10_000;
 
-pub(crate) trait Workspace: Files {
-    fn info(&self) -> Result<WorkspaceInfo>;
-    fn seed(&self, from: Option<&Path>) -> Result<SeedAnswer>;
-    fn reset(&self, what: Reset) -> Result<ResetAnswer>;
-    fn undo(&self, exec: Option<&ExecId>, present: Present) -> Result<UndoneExec>;
-    /// None is the newest that is verified.
-    fn rollback(&self, to: Option<&SnapshotId>, present: Present) -> Result<RolledBackWorkspace>;
-    fn fork(&self, from: Option<&SnapshotId>, into: &ProjectId) -> Result<ForkedWorkspace>;
-    fn changes(&self, exec: &ExecId) -> Result<WaitingAnswer>;
-    fn keep(&self, exec: &ExecId) -> Result<DecidedAnswer>;
-    fn discard(&self, exec: &ExecId) -> Result<DecidedAnswer>;
-    /// What a simulation wrote.
-    fn apply(&self, exec: &ExecId) -> Result<DecidedAnswer>;
-    fn take(&self, ask: SnapshotAsk) -> Result<TakenSnapshot>;
-    fn snapshots(&self) -> Result<SnapshotList>;
-    fn snapshot(&self, id: &SnapshotId) -> Result<SnapshotInfo>;
-    /// None is the workspace as it is now.
-    fn diff(&self, from: Option<&SnapshotId>, to: Option<&SnapshotId>) -> Result<DiffAnswer>;
-    fn restore(&self, id: &SnapshotId, present: Present) -> Result<RestoredWorkspace>;
-    fn remove_snapshot(&self, id: &SnapshotId) -> Result<()>;
-}
-
-/// A path that is left out is the workspace itself.
-pub(crate) trait Files {
-    fn list(&self, path: Option<&RelPath>, page: &ListAsk) -> Result<Listing>;
-    fn read(&self, path: &RelPath, range: Option<ByteRange>, out: &mut dyn Write) -> Result<()>;
-    fn write(&self, path: &RelPath, source: File, ask: &WriteAsk) -> Result<FileInfo>;
-    fn stat(&self, path: Option<&RelPath>) -> Result<FileInfo>;
-    fn mkdir(&self, path: &RelPath, parents: bool) -> Result<FileInfo>;
-    fn remove(&self, path: &RelPath, recursive: bool) -> Result<()>;
-    fn rename(&self, paths: &MoveAsk) -> Result<FileInfo>;
-    fn copy(&self, paths: &MoveAsk) -> Result<CopyAnswer>;
-    fn grep(&self, ask: &GrepAsk) -> Result<SearchAnswer>;
-    fn glob(&self, ask: &GlobAsk) -> Result<GlobAnswer>;
-    fn replace(&self, path: &RelPath, ask: &ReplaceAsk) -> Result<ReplaceAnswer>;
-    /// Until the listener wants no more.
-    fn watch(&self, path: Option<&RelPath>, listener: &mut Listener<'_>) -> Result<()>;
-    fn upload(&self, path: Option<&RelPath>, archive: File) -> Result<UnpackAnswer>;
-    fn download(
-        &self,
-        path: Option<&RelPath>,
-        format: ArchiveFormat,
-        out: &mut dyn Write,
-    ) -> Result<()>;
-}
-
-/// Is told what happens; false ends it.
-pub(crate) type Listener<'l> = dyn FnMut(Seen) -> Result<bool> + 'l;
-
 #[derive(Debug)]
-pub(crate) enum Seen {
-    Change(WatchChange),
-    /// Some were lost: look at the tree anew.
-    Overflow,
-    /// There are more directories than are watched.
-    Partial,
-    /// The directory is gone.
-    Ended,
+pub(crate) struct Workspace {
+    client: Client,
+    project: ProjectId,
+    progress: ProgressLine,
 }
 
-#[derive(Debug)]
-pub(crate) struct ListAsk {
-    pub(crate) depth: u16,
-    pub(crate) limit: u16,
-    pub(crate) after: Option<String>,
-}
-
-#[derive(Debug)]
-pub(crate) struct WriteAsk {
-    pub(crate) mode: Option<u32>,
-    pub(crate) condition: Expected,
-}
-
-#[derive(Debug)]
-pub(crate) enum Expected {
-    Anything,
-    Nothing,
-    /// The file with this mark.
-    Marked(String),
-}
-
-#[derive(Debug)]
-pub(crate) struct MoveAsk {
-    pub(crate) from: RelPath,
-    pub(crate) to: RelPath,
-    pub(crate) overwrite: bool,
-    pub(crate) parents: bool,
-}
-
-#[derive(Debug)]
-pub(crate) struct GrepAsk {
-    pub(crate) pattern: String,
-    pub(crate) regex: bool,
-    pub(crate) ignore_case: bool,
-    pub(crate) path: Option<RelPath>,
-    pub(crate) context: u8,
-    pub(crate) include: Vec<String>,
-    pub(crate) exclude: Vec<String>,
-    pub(crate) hidden: bool,
-    pub(crate) limit: u16,
-}
-
-#[derive(Debug)]
-pub(crate) struct GlobAsk {
-    pub(crate) pattern: String,
-    pub(crate) path: Option<RelPath>,
-    pub(crate) hidden: bool,
-    pub(crate) limit: u16,
-}
-
-#[derive(Debug)]
-pub(crate) struct ReplaceAsk {
-    pub(crate) old: String,
-    pub(crate) new: String,
-    pub(crate) all: bool,
-    pub(crate) etag: Option<String>,
+/// What becomes of what stands in a workspace that is taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Present {
+    /// It is kept as a snapshot.
+    Snapshot,
+    Lost,
 }
 
 /// What happens when a workspace that Glovebox would keep is not there.
@@ -165,57 +51,69 @@ pub(crate) enum Missing {
     Make,
 }
 
-pub(crate) fn open<'g>(
-    global: &'g Global,
-    which: &WhichOptions,
-    missing: Missing,
-) -> Result<Box<dyn Workspace + 'g>> {
+pub(crate) fn open(global: &Global, which: &WhichOptions, missing: Missing) -> Result<Workspace> {
     let context = Context::new(global);
-    if let Some(remote) = context.server()? {
-        let Some(project) = which.project.clone() else {
-            return Err(Error::new(
-                Code::InvalidArgument,
-                Stage::Parse,
-                "a server cannot work on a directory of this machine",
-            )
-            .hint("name a workspace that it keeps: `--project NAME`")
-            .hint("`glovebox workspace ls` lists them"));
-        };
-        return Ok(Box::new(There::new(remote, project)));
+    let progress = ProgressLine::new(global);
+    match (context.server()?, which.project.clone()) {
+        (Some(client), Some(project)) => Ok(Workspace {
+            client,
+            project,
+            progress,
+        }),
+        (Some(_), None) => Err(Error::new(
+            Code::InvalidArgument,
+            Stage::Parse,
+            "a server cannot work on a directory of this machine",
+        )
+        .hint("name a workspace that it keeps: `--project NAME`")
+        .hint("`glovebox workspace ls` lists them")),
+        (None, Some(project)) => {
+            // Nothing is made only to be read.
+            if missing == Missing::Refuse && context.place()?.open_if_there()?.is_none() {
+                return Err(unknown(&project));
+            }
+            Ok(Workspace {
+                client: context.local_api(None, &progress)?.client,
+                project,
+                progress,
+            })
+        }
+        (None, None) => {
+            let api = context.local_api(Some(&current()?), &progress)?;
+            let project = api.project().cloned();
+            let project = project.ok_or_else(|| {
+                Error::new(Code::Internal, Stage::Parse, "the directory has no name")
+            })?;
+            Ok(Workspace {
+                client: api.client,
+                project,
+                progress,
+            })
+        }
     }
-    let which = match &which.project {
-        Some(project) => WorkspaceRef::Project(project.clone()),
-        None => current()?,
-    };
-    Ok(Box::new(Here::open(global, which, missing)?))
 }
 
 /// By its whole path: whoever is killed in the middle leaves it for the next start to find, and that
 /// one may stand elsewhere.
-fn current() -> Result<WorkspaceRef> {
-    let path = std::env::current_dir().map_err(|error| {
+fn current() -> Result<PathBuf> {
+    std::env::current_dir().map_err(|error| {
         let message = "cannot tell where the current directory is";
         Error::new(Code::WorkspaceRefused, Stage::Parse, message)
             .caused_by(error)
             .hint("change into a directory that is there, or use `--project NAME`")
-    })?;
-    Ok(WorkspaceRef::Adopted(path))
+    })
 }
 
 /// The one that an exec worked on.
-pub(crate) fn of_exec<'g>(global: &'g Global, exec: &Exec) -> Result<Box<dyn Workspace + 'g>> {
-    let context = Context::new(global);
-    let project = exec.project_id.clone();
-    if let Some(remote) = context.server()? {
-        return Ok(Box::new(There::new(remote, project)));
-    }
-    if !project.as_str().starts_with(ADOPTED) {
-        let which = WorkspaceRef::Project(project);
-        return Ok(Box::new(Here::open(global, which, Missing::Refuse)?));
-    }
-    let here = Here::open(global, current()?, Missing::Refuse)?;
-    match here.project_id()? == project {
-        true => Ok(Box::new(here)),
+pub(crate) fn of_exec(global: &Global, exec: &Exec) -> Result<Workspace> {
+    let project = &exec.project_id;
+    let is_own = project.as_str().starts_with(ADOPTED);
+    let which = WhichOptions {
+        project: (!is_own || Context::new(global).server()?.is_some()).then(|| project.clone()),
+    };
+    let workspace = open(global, &which, Missing::Refuse)?;
+    match workspace.project == *project {
+        true => Ok(workspace),
         false => {
             let id = &exec.exec_id;
             let message = format!("`{id}` worked on another directory than this one");
@@ -223,6 +121,15 @@ pub(crate) fn of_exec<'g>(global: &'g Global, exec: &Exec) -> Result<Box<dyn Wor
                 .hint("change into the directory that it was run in, and try again"))
         }
     }
+}
+
+pub(crate) fn unknown(project: &ProjectId) -> Error {
+    let message = format!("there is no workspace `{project}`");
+    Error::new(Code::NotFound, Stage::Parse, message)
+        .hint("`glovebox workspace ls` lists those that are there")
+        .hint(format!(
+            "the first `glovebox run --project {project}` makes it"
+        ))
 }
 
 /// Something in a workspace; `.` and nothing are the workspace itself.
@@ -238,15 +145,228 @@ pub(crate) fn place(path: &OsStr) -> Result<Option<RelPath>> {
 
 /// Something to be read or changed, which the workspace itself is not.
 pub(crate) fn inside(path: &OsStr) -> Result<RelPath> {
-    let path =
-        RelPath::new(path.as_bytes()).map_err(|error| error.at(Stage::Parse, path.as_bytes()))?;
-    Ok(path)
+    RelPath::new(path.as_bytes()).map_err(|error| error.at(Stage::Parse, path.as_bytes()))
 }
 
-/// What becomes of what stands in a workspace that is taken back.
+/// The same of something that is changed: where a path with `..` in it leads, only the kernel knows.
+pub(crate) fn changed(path: &OsStr) -> Result<RelPath> {
+    let path = inside(path)?;
+    match path.climbs() {
+        false => Ok(path),
+        true => {
+            let message = "a path to something that is changed cannot hold `..`";
+            Err(Error::new(Code::InvalidArgument, Stage::Parse, message)
+                .hint("name it from the top of the workspace"))
+        }
+    }
+}
+
 pub(crate) fn present(is_lost: bool) -> Present {
     match is_lost {
         true => Present::Lost,
         false => Present::Snapshot,
+    }
+}
+
+impl Workspace {
+    fn target(&self) -> Target {
+        Target::new(WORKSPACES).segment(self.project.as_str())
+    }
+
+    fn of_snapshot(&self, id: &SnapshotId) -> Target {
+        self.target().segment("snapshots").segment(id.as_str())
+    }
+
+    /// One that is not there is named, with the way to have it.
+    fn found<T>(&self, answer: Result<T>) -> Result<T> {
+        answer.map_err(|error| match error.code {
+            Code::NotFound if self.is_missing() => unknown(&self.project),
+            _ => error,
+        })
+    }
+
+    fn is_missing(&self) -> bool {
+        let info: Result<WorkspaceInfo> = self.client.get(self.target());
+        info.is_err_and(|error| error.code == Code::NotFound)
+    }
+
+    /// With a line that says how far it is, and an end by Ctrl-C.
+    fn long<T>(&self, what: &'static str, ask: impl FnOnce(&Client) -> Result<T>) -> Result<T> {
+        let _shown = match self.client.is_remote() {
+            true => None,
+            false => Some(self.progress.begin(what)?),
+        };
+        self.found(ask(&self.client))
+    }
+
+    pub(crate) fn info(&self) -> Result<WorkspaceInfo> {
+        self.found(self.client.get(self.target()))
+    }
+
+    pub(crate) fn seed(&self, from: Option<&Path>) -> Result<SeedAnswer> {
+        let target = self.target().segment("seed");
+        if from.is_some() && self.client.is_remote() {
+            return Err(Error::new(
+                Code::InvalidArgument,
+                Stage::Parse,
+                "a server seeds from its own template, not from a directory of this machine",
+            )
+            .hint("leave out `--from`, or send the directory: `glovebox file upload DIR`"));
+        }
+        self.found(match from {
+            Some(from) => self.client.post_directory(target, from.to_owned()),
+            None => self.client.post_nothing(target),
+        })
+    }
+
+    pub(crate) fn reset(&self, what: &ResetRequest) -> Result<ResetAnswer> {
+        let target = self.target().segment("reset");
+        self.found(self.client.post_slowly(target, what))
+    }
+
+    pub(crate) fn undo(&self, exec: Option<&ExecId>, present: Present) -> Result<UndoneExec> {
+        let body = UndoRequest {
+            exec_id: exec.cloned(),
+        };
+        let target = keeping(self.target().segment("undo"), present);
+        self.long("undoing", |client| client.post_slowly(target, &body))
+    }
+
+    /// None is the newest that is verified.
+    pub(crate) fn rollback(
+        &self,
+        to: Option<&SnapshotId>,
+        present: Present,
+    ) -> Result<RolledBackWorkspace> {
+        let body = RollbackRequest {
+            snapshot_id: to.cloned(),
+        };
+        let target = keeping(self.target().segment("rollback"), present);
+        self.long("rolling back", |client| client.post_slowly(target, &body))
+    }
+
+    pub(crate) fn fork(
+        &self,
+        from: Option<&SnapshotId>,
+        into: &ProjectId,
+    ) -> Result<ForkedWorkspace> {
+        let body = ForkRequest {
+            into: into.clone(),
+            snapshot_id: from.cloned(),
+        };
+        let target = self.target().segment("fork");
+        self.long("forking", |client| client.post_slowly(target, &body))
+    }
+
+    pub(crate) fn changes(&self, exec: &ExecId) -> Result<WaitingAnswer> {
+        self.client.get_slowly(of_exec_verb(exec, "changes"))
+    }
+
+    pub(crate) fn keep(&self, exec: &ExecId) -> Result<DecidedAnswer> {
+        self.client.post_nothing(of_exec_verb(exec, "keep"))
+    }
+
+    pub(crate) fn discard(&self, exec: &ExecId) -> Result<DecidedAnswer> {
+        self.client.post_nothing(of_exec_verb(exec, "discard"))
+    }
+
+    /// What a simulation wrote.
+    pub(crate) fn apply(&self, exec: &ExecId) -> Result<DecidedAnswer> {
+        self.client.post_nothing(of_exec_verb(exec, "apply"))
+    }
+
+    pub(crate) fn take(&self, ask: &SnapshotRequest) -> Result<TakenSnapshot> {
+        let target = self.target().segment("snapshots");
+        self.long("reading", |client| client.post_slowly(target, ask))
+    }
+
+    pub(crate) fn snapshots(&self) -> Result<SnapshotList> {
+        let target = self.target().segment("snapshots");
+        self.found(self.client.get(target.query("limit", LISTED)))
+    }
+
+    pub(crate) fn snapshot(&self, id: &SnapshotId) -> Result<SnapshotInfo> {
+        self.found(self.client.get(self.of_snapshot(id)))
+    }
+
+    /// None is the workspace as it is now.
+    pub(crate) fn diff(
+        &self,
+        from: Option<&SnapshotId>,
+        to: Option<&SnapshotId>,
+    ) -> Result<DiffAnswer> {
+        let target = self.target().segment("diff");
+        let target = target.optional("from", from).optional("to", to);
+        self.long("comparing", |client| client.get_slowly(target))
+    }
+
+    pub(crate) fn restore(&self, id: &SnapshotId, present: Present) -> Result<RestoredWorkspace> {
+        let target = keeping(self.of_snapshot(id).segment("restore"), present);
+        self.long("restoring", |client| client.post_nothing(target))
+    }
+
+    pub(crate) fn remove_snapshot(&self, id: &SnapshotId) -> Result<()> {
+        self.found(self.client.delete_quietly(self.of_snapshot(id)))
+    }
+}
+
+fn of_exec_verb(exec: &ExecId, verb: &str) -> Target {
+    Target::new(EXECS).segment(exec.as_str()).segment(verb)
+}
+
+fn keeping(target: Target, present: Present) -> Target {
+    match present {
+        Present::Snapshot => target,
+        Present::Lost => target.query("snapshot_before", "false"),
+    }
+}
+
+/// What holds for all workspaces of a space: the local one, or the token's at a server.
+#[derive(Debug)]
+pub(crate) struct Space {
+    client: Client,
+    progress: ProgressLine,
+}
+
+impl Space {
+    /// `None` where nothing was ever written: it is not made only to be read.
+    pub(crate) fn open(global: &Global) -> Result<Option<Self>> {
+        let context = Context::new(global);
+        let progress = ProgressLine::new(global);
+        let client = match context.server()? {
+            Some(client) => client,
+            None if context.place()?.open_if_there()?.is_none() => return Ok(None),
+            None => context.local_api(None, &progress)?.client,
+        };
+        Ok(Some(Self { client, progress }))
+    }
+
+    /// Those that Glovebox keeps, by name.
+    pub(crate) fn workspaces(&self) -> Result<Workspaces> {
+        self.client.get(Target::new(WORKSPACES))
+    }
+
+    /// With its inputs and artifacts.
+    pub(crate) fn remove(&self, project: &ProjectId) -> Result<()> {
+        let target = Target::new(WORKSPACES).segment(project.as_str());
+        let removed = self.client.delete_quietly(target);
+        removed.map_err(|error| match error.code {
+            Code::NotFound => unknown(project),
+            _ => error,
+        })
+    }
+
+    pub(crate) fn collect(&self) -> Result<CollectAnswer> {
+        let target = Target::new("/v1/snapshots").segment("collect");
+        self.client.post_nothing(target)
+    }
+
+    pub(crate) fn verify(&self) -> Result<VerifyAnswer> {
+        let target = Target::new("/v1/snapshots").segment("verify");
+        let _shown = match self.client.is_remote() {
+            true => None,
+            false => Some(self.progress.begin("reading")?),
+        };
+        self.client.get_slowly(target)
     }
 }

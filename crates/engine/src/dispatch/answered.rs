@@ -77,7 +77,7 @@ impl Dispatcher {
             scripts: None,
             policy: None,
         };
-        let sealed = self.seal.close(&record.ids.space_id, exec, &kept)?;
+        let sealed = self.seal()?.close(&record.ids.space_id, exec, &kept)?;
         let waits = self.attend_to(&record, project, old.requested_by)?;
         store.await_again(self.owner(), entry, &record, Some(&sealed), &approval)?;
         Ok((waits, record, sealed, petition.binding.state_to_compare()))
@@ -110,7 +110,7 @@ impl Dispatcher {
         let (space, exec) = (&approval.space_id, &approval.exec_id);
         let Kept {
             mut call, stdin, ..
-        } = self.seal.open(space, exec, &awaiting.sealed)?;
+        } = self.seal()?.open(space, exec, &awaiting.sealed)?;
         self.engine.place(&mut call)?;
         let project = &awaiting.project;
         let draft = Draft::again(&call, project.id().clone(), exec.clone())?;
@@ -141,7 +141,7 @@ impl Dispatcher {
             Planned::Ready(plan) => {
                 self.engine.check_quorum(&plan, approval)?;
                 kept.scripts = plan.bound_scripts().map(<[_]>::to_vec);
-                let sealed = self.seal.close(space, exec, &kept)?;
+                let sealed = self.seal()?.close(space, exec, &kept)?;
                 Ok(Settled::Plan(plan, sealed))
             }
             Planned::Asks(petition) => Err(gone_by(approval, &petition.binding.refs)),

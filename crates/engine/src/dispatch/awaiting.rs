@@ -85,7 +85,7 @@ impl Dispatcher {
             policy: None,
         };
         let space = record.ids.space_id.clone();
-        let sealed = self.seal.close(&space, &record.exec_id, &kept)?;
+        let sealed = self.seal()?.close(&space, &record.exec_id, &kept)?;
         let asker = request.by.name.clone();
         let waits = self.attend_to(&record, project, asker)?;
         let terms = Terms {
@@ -186,8 +186,8 @@ impl Dispatcher {
         }
         let space = &record.ids.space_id;
         let project = self
-            .seal
-            .open(space, &record.exec_id, &sealed_call)
+            .seal()
+            .and_then(|seal| seal.open(space, &record.exec_id, &sealed_call))
             .and_then(|kept| {
                 let mut call = kept.call;
                 self.engine.place(&mut call)?;
@@ -298,7 +298,7 @@ impl Dispatcher {
             ));
         };
         let (space, exec) = (&approval.space_id, &approval.exec_id);
-        let mut call = self.seal.open(space, exec, &sealed)?.call;
+        let mut call = self.seal()?.open(space, exec, &sealed)?.call;
         self.engine.place(&mut call)?;
         let project = self.engine.project(&call)?;
         let draft = Draft::again(&call, project.id().clone(), exec.clone())?;
@@ -381,8 +381,8 @@ impl Dispatcher {
             }
         }
         let stdin = self
-            .seal
-            .open(&approval.space_id, &approval.exec_id, &sealed)
+            .seal()
+            .and_then(|seal| seal.open(&approval.space_id, &approval.exec_id, &sealed))
             .ok()
             .and_then(|kept| kept.stdin);
         let live = Arc::clone(&awaiting.live);

@@ -3,8 +3,8 @@
 
 use std::os::unix::fs::FileExt;
 
-use glovebox_model::{Code, Effect, Error, Exec, Result, Stage, Status};
-use glovebox_workspace::{Happened, JournalEntry, Layout, Stream};
+use glovebox_model::{Code, Effect, Error, Exec, Result, Stage, Status, Stream};
+use glovebox_workspace::{Happened, JournalEntry, Layout};
 use jiff::{SignedDuration, Timestamp};
 
 /// How long events can be read after an exec's end.

@@ -32,7 +32,7 @@ impl Dispatcher {
     /// Without the process that starts sandboxes nothing can be run until the server is started
     /// anew.
     pub fn can_start(&self) -> bool {
-        self.spawner.is_alive()
+        self.spawner.as_ref().is_some_and(|it| it.is_alive())
     }
 
     fn is_writable(&self) -> bool {

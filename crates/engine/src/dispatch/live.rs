@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use glovebox_backend::{Cancel, Canceler, Sink, Stream};
+use glovebox_backend::{Cancel, Canceler, Sink};
 use glovebox_model::{
-    Code, Effect, Error, Exec, ExecId, Limits, ProjectId, Result, SpaceId, Stage, Status,
+    Code, Effect, Error, Exec, ExecId, Limits, ProjectId, Result, SpaceId, Stage, Status, Stream,
 };
-use glovebox_workspace::{self as workspace, Happened, Journal};
+use glovebox_workspace::{Happened, Journal};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
@@ -165,7 +165,7 @@ pub(crate) struct Reporter<'live> {
 /// How much of a stream was told, and how much of it is kept at all.
 #[derive(Debug)]
 struct Told {
-    stream: workspace::Stream,
+    stream: Stream,
     cap: u64,
     seen: u64,
     told: u64,
@@ -189,8 +189,8 @@ impl<'live> Reporter<'live> {
         Self {
             live,
             journal: Arc::new(Mutex::new(journal)),
-            stdout: told(workspace::Stream::Stdout, limits.stdout_bytes.get()),
-            stderr: told(workspace::Stream::Stderr, limits.stderr_bytes.get()),
+            stdout: told(Stream::Stdout, limits.stdout_bytes.get()),
+            stderr: told(Stream::Stderr, limits.stderr_bytes.get()),
         }
     }
 

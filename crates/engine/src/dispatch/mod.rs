@@ -56,7 +56,6 @@ pub use sandboxes::ContainerEngine;
 pub use seen::ambiguous;
 pub use submit::{Submission, Submitted};
 pub use watchman::KEYS_KEPT;
-pub use workspaces::Quota;
 
 use awaiting::Awaiting;
 use hall::{Counts, Hall};
@@ -119,8 +118,9 @@ type EndHook = Box<dyn Fn(&Exec, Duration) + Send + Sync>;
 
 pub struct Dispatcher {
     engine: Engine,
-    spawner: Arc<Spawner>,
-    seal: Seal,
+    /// None in a process that starts no sandboxes.
+    spawner: Option<Arc<Spawner>>,
+    seal: OnceLock<Seal>,
     toolchains: ToolchainSettings,
     /// For what works in the directory that is lent.
     lent_toolchains: Option<ToolchainSettings>,
@@ -178,7 +178,6 @@ impl Dispatcher {
             loan,
             only_own,
         } = rules;
-        let seal = Seal::load_or_create(&state.keys().join("queue.key"))?;
         let engine = Engine::open(engine::Settings {
             state,
             database,
@@ -210,34 +209,9 @@ impl Dispatcher {
             about["project_id"] = serde_json::json!(lent.id());
         }
         store.note(&SpaceId::local(), "server_started", None, about)?;
-        let (settings, version) = store.settings()?;
-        let webhooks = engine.open_webhooks()?;
-        let dispatcher = Arc::new(Self {
-            hall: Mutex::new(Hall::new(capped(settings.clone(), concurrency_ceiling))),
-            settings: Mutex::new((settings, version)),
-            engine,
-            spawner,
-            seal,
-            toolchains: no_toolchains(),
-            lent_toolchains: loan.map(|it| it.toolchains),
-            ceiling: concurrency_ceiling,
-            live: Mutex::default(),
-            awaiting: Mutex::default(),
-            asking: Mutex::default(),
-            news: watch::Sender::new(0),
-            gone: Condvar::new(),
-            draining: AtomicBool::new(false),
-            fenced: AtomicBool::new(false),
-            cut_off: AtomicBool::new(false),
-            regained: Mutex::default(),
-            housekeeping: AtomicBool::new(false),
-            pace: AtomicU64::new(1000),
-            on_end: Mutex::new(None),
-            watchman: watchman::Watchman::default(),
-            hands: Arc::default(),
-            pool: OnceLock::new(),
-            webhooks,
-        });
+        let toolchains = loan.map(|it| it.toolchains);
+        let dispatcher = Self::over(engine, Some(spawner), concurrency_ceiling, toolchains)?;
+        dispatcher.seal()?;
         dispatcher.engine.reconcile_sandboxes()?;
         if let Err(error) = dispatcher.engine.clear_aside() {
             tracing::warn!(%error, "what was being built cannot be removed");
@@ -258,6 +232,74 @@ impl Dispatcher {
         dispatcher.take_over()?;
         watchman::set_out(&dispatcher)?;
         Ok(dispatcher)
+    }
+
+    /// For a command of the person at the machine: it starts no thread and no sandbox, and takes
+    /// nothing over. What an earlier crash left is taken down.
+    pub fn of_command(settings: engine::Settings, directory: Option<&Path>) -> Result<Arc<Self>> {
+        let engine = Engine::open(settings)?;
+        engine.store()?;
+        Self::over(engine.lending(directory)?, None, u32::MAX, None)
+    }
+
+    /// The same for what is in the store alone: tokens, settings, secrets. What others left, or run
+    /// on the same database, is not looked at.
+    pub fn of_store(settings: engine::Settings) -> Result<Arc<Self>> {
+        let engine = Engine::open(settings)?.without_recovery();
+        Self::over(engine, None, u32::MAX, None)
+    }
+
+    fn over(
+        engine: Engine,
+        spawner: Option<Arc<Spawner>>,
+        ceiling: u32,
+        lent_toolchains: Option<ToolchainSettings>,
+    ) -> Result<Arc<Self>> {
+        let (settings, version) = engine.store()?.settings()?;
+        let webhooks = match &spawner {
+            Some(_) => engine.open_webhooks()?,
+            None => Vec::new(),
+        };
+        Ok(Arc::new(Self {
+            hall: Mutex::new(Hall::new(capped(settings.clone(), ceiling))),
+            settings: Mutex::new((settings, version)),
+            engine,
+            spawner,
+            seal: OnceLock::new(),
+            toolchains: no_toolchains(),
+            lent_toolchains,
+            ceiling,
+            live: Mutex::default(),
+            awaiting: Mutex::default(),
+            asking: Mutex::default(),
+            news: watch::Sender::new(0),
+            gone: Condvar::new(),
+            draining: AtomicBool::new(false),
+            fenced: AtomicBool::new(false),
+            cut_off: AtomicBool::new(false),
+            regained: Mutex::default(),
+            housekeeping: AtomicBool::new(false),
+            pace: AtomicU64::new(1000),
+            on_end: Mutex::new(None),
+            watchman: watchman::Watchman::default(),
+            hands: Arc::default(),
+            pool: OnceLock::new(),
+            webhooks,
+        }))
+    }
+
+    /// What waiting calls are sealed with.
+    fn seal(&self) -> Result<&Seal> {
+        if let Some(seal) = self.seal.get() {
+            return Ok(seal);
+        }
+        let seal = Seal::load_or_create(&self.state().keys().join("queue.key"))?;
+        Ok(self.seal.get_or_init(|| seal))
+    }
+
+    /// Tells every keeper until when this server holds its lease.
+    fn hold(&self, asked: Moment) -> Result<()> {
+        self.spawner.as_ref().map_or(Ok(()), |it| hold(it, asked))
     }
 
     pub fn store(&self) -> Result<&Store> {

@@ -2,11 +2,11 @@
 //! What is not there for them is as unknown as what never was.
 
 use glovebox_model::{
-    Approval, ApprovalId, Call, ClientId, Code, Error, Exec, ExecId, Grant, Placement, ProjectId,
-    Result, Sandbox, Stage, WorkspaceRef,
+    Approval, ApprovalId, Call, ClientId, Code, Error, Exec, ExecId, Grant, Page, Placement,
+    ProjectId, Result, Sandbox, Stage, WorkspaceRef,
 };
 use glovebox_policy::Sight;
-use glovebox_store::{ApprovalFilter, ExecFilter, GrantFilter, Page};
+use glovebox_store::{ApprovalFilter, ExecFilter, GrantFilter};
 
 use super::Dispatcher;
 use crate::sight::{Eyes, Seen};

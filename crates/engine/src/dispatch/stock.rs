@@ -36,7 +36,8 @@ impl Supply for Stock<'_> {
 
 impl Dispatcher {
     pub(super) fn seat(&self) -> Result<Seat> {
-        let keeper = self.spawner.spawn().map_err(|error| {
+        let spawner = self.spawner.as_ref().ok_or_else(no_spawner)?;
+        let keeper = spawner.spawn().map_err(|error| {
             let message = "cannot start the sandbox's keeper";
             let error =
                 Error::new(Code::BackendUnavailable, Stage::Admit, message).caused_by(error);
@@ -109,4 +110,10 @@ impl Dispatcher {
 
 fn gone() -> Error {
     Error::new(Code::ShuttingDown, Stage::Admit, "the server is going")
+}
+
+/// Only a server, and a command that runs something, can start sandboxes.
+fn no_spawner() -> Error {
+    let message = "this process starts no sandboxes";
+    Error::new(Code::BackendUnavailable, Stage::Admit, message)
 }

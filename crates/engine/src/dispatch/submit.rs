@@ -187,8 +187,8 @@ impl Dispatcher {
             policy: None,
         };
         let admitted = self
-            .seal
-            .close(&live.space, &live.exec, &kept)
+            .seal()
+            .and_then(|seal| seal.close(&live.space, &live.exec, &kept))
             .and_then(|sealed| {
                 stage::span("open").in_scope(|| self.admit(&record, key, Some(&sealed)))
             });

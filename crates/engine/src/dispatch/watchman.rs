@@ -17,7 +17,7 @@ use super::live::{Live, Stop};
 use super::perform::Start;
 use super::seal::Kept;
 use super::submit::Candidate;
-use super::{Dispatcher, hold, lease, locked};
+use super::{Dispatcher, lease, locked};
 use crate::approvals::{nobody, outdated};
 use crate::engine::{Planned, Wanted};
 use crate::path::Draft;
@@ -140,7 +140,7 @@ fn renewals(weak: &Weak<Dispatcher>) {
             .store()
             .and_then(|store| store.renew(dispatcher.owner(), lease()));
         let held = match kept {
-            Ok(true) => hold(&dispatcher.spawner, asked),
+            Ok(true) => dispatcher.hold(asked),
             Ok(false) => {
                 dispatcher.fence();
                 Ok(())
@@ -232,7 +232,9 @@ impl Dispatcher {
         }
         tracing::error!("another server has taken over; stopping everything");
         // Nothing that a keeper keeps outlives this, whatever was renewed before.
-        if let Err(error) = self.spawner.lease_until(Moment::now()) {
+        if let Some(spawner) = &self.spawner
+            && let Err(error) = spawner.lease_until(Moment::now())
+        {
             tracing::error!(%error, "the keepers of sandboxes cannot be told");
         }
         self.stop_all(|_| true);
@@ -241,7 +243,7 @@ impl Dispatcher {
     /// One that could not be renewed in time may still be this server's: what only waits goes on
     /// waiting, and new work is taken once it is renewed.
     fn look_at_the_lease(&self) {
-        let cut_off = !self.spawner.is_leased();
+        let cut_off = self.spawner.as_ref().is_some_and(|it| !it.is_leased());
         if self.cut_off.swap(cut_off, Ordering::SeqCst) == cut_off {
             return;
         }
@@ -364,7 +366,7 @@ impl Dispatcher {
             consent,
             scripts,
             policy,
-        } = self.seal.open(space, exec, sealed_call)?;
+        } = self.seal()?.open(space, exec, sealed_call)?;
         if policy.is_some_and(|it| it != self.engine.config().digest()) {
             return Err(outdated());
         }

@@ -1,20 +1,15 @@
 //! Workspaces, as a server's callers see them.
 
+use glovebox_api::{CollectAnswer, VerifyAnswer};
 use glovebox_model::{Code, Error, Exec, ProjectId, Result, SpaceId, Stage, WorkspaceRef};
 use glovebox_policy::FileAudit;
-use glovebox_snapshot::{Collected, Verified, Watch};
+use glovebox_snapshot::Watch;
 use glovebox_store::Actor;
 
 use super::Dispatcher;
 use crate::sight::{Eyes, Seen};
 use crate::workspaces::Workspace;
-
-/// What one workspace may hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Quota {
-    pub bytes: Option<u64>,
-    pub files: Option<u64>,
-}
+use crate::workspaces::answer::{collect_answer, verify_answer};
 
 impl Dispatcher {
     /// One that is there. One that is named after another agent is not.
@@ -73,17 +68,10 @@ impl Dispatcher {
         self.engine.workspace_settings().audit
     }
 
-    pub fn quota(&self) -> Quota {
-        let settings = self.engine.workspace_settings();
-        Quota {
-            bytes: settings.max_bytes.map(glovebox_model::Bytes::get),
-            files: settings.max_files.map(glovebox_model::Count::get),
-        }
-    }
-
     /// Every space that has files, and with it what was done there.
-    pub fn collect_snapshots(&self) -> Result<Vec<(SpaceId, Result<Collected>)>> {
-        self.in_each_space(|space| self.engine.collect_snapshots(space))
+    pub fn collect_snapshots(&self) -> Result<CollectAnswer> {
+        let all = self.in_each_space(|space| self.engine.collect_snapshots(space))?;
+        Ok(collect_answer(all))
     }
 
     /// Reads every snapshot of every space, and marks those that are sound.
@@ -91,8 +79,9 @@ impl Dispatcher {
         &self,
         by: Option<&Actor>,
         watch: &mut dyn Watch,
-    ) -> Result<Vec<(SpaceId, Result<Verified>)>> {
-        self.in_each_space(|space| self.engine.verify_snapshots(space, by, watch))
+    ) -> Result<VerifyAnswer> {
+        let all = self.in_each_space(|space| self.engine.verify_snapshots(space, by, watch))?;
+        Ok(verify_answer(all))
     }
 
     /// One that fails does not stop the rest.

@@ -1,12 +1,13 @@
 //! The files of an exec, for gates that look into them: what it wrote, what stood there before, its
 //! streams and its artifacts.
 
+use glovebox_model::Stream;
 use std::fs::File;
 use std::io::Read as _;
 
 use glovebox_capture::Secrets;
 use glovebox_gate::{Beginning, Content, Contents};
-use glovebox_workspace::{Dir, Stream};
+use glovebox_workspace::{Dir, stream_file};
 use rustix::fs::{FileType, OFlags, fstat};
 
 use super::judging::InLayer;
@@ -22,8 +23,8 @@ pub(super) struct Files<'f> {
 impl Contents for Files<'_> {
     fn read(&self, content: Content<'_>, most: usize) -> Option<Beginning> {
         let (dir, path) = match content {
-            Content::Stdout => (self.kept.as_ref()?, Stream::Stdout.file_name().as_bytes()),
-            Content::Stderr => (self.kept.as_ref()?, Stream::Stderr.file_name().as_bytes()),
+            Content::Stdout => (self.kept.as_ref()?, stream_file(Stream::Stdout).as_bytes()),
+            Content::Stderr => (self.kept.as_ref()?, stream_file(Stream::Stderr).as_bytes()),
             Content::Artifact(path) => (self.kept.as_ref()?, path.as_bytes()),
             Content::Before(path) => (self.written.as_ref()?.work, path.as_bytes()),
             Content::After(path) => (self.written.as_ref()?.upper, path.as_bytes()),

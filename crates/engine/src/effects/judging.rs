@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use glovebox_backend::{Cancel, Sink, Stream};
+use glovebox_backend::{Cancel, Sink};
 use glovebox_gate::{
     COMMAND_TAIL_MAX, Check, CheckName, CommandCheck, CommandOutcome, Gate, History, RunCommand,
     Sample, Subject, judge,
@@ -10,7 +10,7 @@ use glovebox_gate::{
 use glovebox_model::{
     ByteString, Call, Code, Consent, Count, Deed, Effect, Error, Exec, ExecId, GateResult, Mode,
     NetworkMode, OnExceed, PartialLimits, PartialProfile, Placement, Preview, Program, Result,
-    Stage, Status, Verdict, WorkspaceRef, Writes,
+    Stage, Status, Stream, Verdict, WorkspaceRef, Writes,
 };
 use glovebox_policy::Sight;
 use glovebox_store::ExecFilter;

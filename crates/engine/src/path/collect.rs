@@ -1,8 +1,8 @@
 //! Collect: what the exec left, within its limits.
 
 use glovebox_backend::{Ended, Ending, Remains};
-use glovebox_model::{Code, Error, Exec, Status};
-use glovebox_workspace::{Collected, Dir, ExecFiles, Stream};
+use glovebox_model::{Code, Error, Exec, Status, Stream};
+use glovebox_workspace::{Collected, Dir, ExecFiles};
 
 use super::run::Exited;
 

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use glovebox_backend::{Ended, Notice, Order, Remains, Run, Sink, Stream};
+use glovebox_backend::{Ended, Notice, Order, Remains, Run, Sink};
 use glovebox_capture::{Redactor, Secrets};
-use glovebox_model::{Error, Exec, Limits, Result, Traffic};
-use glovebox_workspace::{self as workspace, Dir, ExecFiles, OutputSink};
+use glovebox_model::{Error, Exec, Limits, Result, Stream, Traffic};
+use glovebox_workspace::{Dir, ExecFiles, OutputSink};
 use jiff::Timestamp;
 
 use super::admit::Lease;
@@ -26,8 +26,8 @@ pub(crate) struct Streams {
 impl Streams {
     pub(crate) fn new(files: &ExecFiles, limits: &Limits) -> Result<Self> {
         Ok(Self {
-            stdout: files.sink(workspace::Stream::Stdout, limits.stdout_bytes.get())?,
-            stderr: files.sink(workspace::Stream::Stderr, limits.stderr_bytes.get())?,
+            stdout: files.sink(Stream::Stdout, limits.stdout_bytes.get())?,
+            stderr: files.sink(Stream::Stderr, limits.stderr_bytes.get())?,
         })
     }
 }

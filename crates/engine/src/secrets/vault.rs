@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use glovebox_model::{
-    Code, Correlation, Delivery, Error, ExecId, GrantId, HostPort, Result, Secret, SecretGiven,
-    SecretGrant, SecretName, SpaceId, Stage, Vouched,
+    Code, Correlation, Delivery, Error, ExecId, GrantId, HostPort, Page, Result, Secret,
+    SecretGiven, SecretGrant, SecretName, SpaceId, Stage, Vouched,
 };
 use glovebox_store::{
-    Actor, Page, SealedValue, SecretGrantFilter, SecretWrite, StateDir, Store, ValuePlace,
+    Actor, SealedValue, SecretGrantFilter, SecretWrite, StateDir, Store, ValuePlace,
 };
 use jiff::{SignedDuration, Timestamp};
 use zeroize::Zeroizing;

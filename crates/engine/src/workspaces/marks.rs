@@ -3,12 +3,14 @@
 
 use std::collections::HashSet;
 
+use glovebox_api::{SnapshotInfo, SnapshotList};
 use glovebox_model::{Result, SnapshotId, SpaceId};
 use glovebox_snapshot::{Snapshot, Verified, Watch};
 use glovebox_store::{Actor, VerifiedSnapshot};
 use jiff::Timestamp;
 
 use super::Workspace;
+use super::answer::snapshot_info;
 use crate::engine::Engine;
 
 /// Verification names so many that are hurt. When there may be more, nobody knows which are not.
@@ -16,7 +18,7 @@ const HURTS_NAMED: usize = 1000;
 
 /// A snapshot, and when it was last found sound.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MarkedSnapshot {
+pub(super) struct MarkedSnapshot {
     pub snapshot: Snapshot,
     pub verified_at: Option<Timestamp>,
 }
@@ -39,7 +41,7 @@ impl Engine {
     }
 
     /// With their marks. A mark is of one manifest: another that stands there now has none.
-    pub(crate) fn marked(
+    pub(super) fn marked(
         &self,
         space: &SpaceId,
         snapshots: Vec<Snapshot>,
@@ -59,22 +61,36 @@ impl Engine {
 }
 
 impl Workspace<'_> {
-    /// The newest first, so many of them; and whether there are more.
-    pub fn snapshots_marked(&self, most: usize) -> Result<(Vec<MarkedSnapshot>, bool)> {
+    /// The newest first, so many of them.
+    pub fn list_snapshots(&self, most: usize) -> Result<SnapshotList> {
         let mut snapshots = self.snapshots()?;
-        let more = snapshots.len() > most;
+        let truncated = snapshots.len() > most;
         snapshots.truncate(most);
-        Ok((self.engine.marked(&self.space, snapshots)?, more))
+        let marked = self.engine.marked(&self.space, snapshots)?.into_iter();
+        Ok(SnapshotList {
+            items: marked.map(MarkedSnapshot::info).collect(),
+            truncated,
+        })
     }
 
     /// One of this workspace's own.
-    pub fn snapshot_marked(&self, id: &SnapshotId) -> Result<MarkedSnapshot> {
+    pub fn snapshot_info(&self, id: &SnapshotId) -> Result<SnapshotInfo> {
+        Ok(self.snapshot_marked(id)?.info())
+    }
+
+    pub(super) fn snapshot_marked(&self, id: &SnapshotId) -> Result<MarkedSnapshot> {
         let snapshot = self.snapshot(id)?;
         let marked = self.engine.marked(&self.space, vec![snapshot.clone()])?;
         Ok(marked.into_iter().next().unwrap_or(MarkedSnapshot {
             snapshot,
             verified_at: None,
         }))
+    }
+}
+
+impl MarkedSnapshot {
+    fn info(self) -> SnapshotInfo {
+        snapshot_info(self.snapshot, self.verified_at)
     }
 }
 

@@ -1,9 +1,11 @@
 //! Work on a workspace from outside its execs: snapshots of it, changes that wait, seeding, reset.
 //! Whatever changes the whole of it has it alone, and is written down.
 
+pub(crate) mod answer;
 mod basis;
 mod caches;
 mod denied;
+mod files;
 mod marks;
 mod of_call;
 mod rollback;
@@ -17,23 +19,27 @@ mod waiting;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use glovebox_model::{Code, Error, ExecId, Result, SpaceId, Stage, WorkspaceRef};
+use glovebox_api as api;
+use glovebox_model::{Bytes, Code, Count, Error, ExecId, Result, SpaceId, Stage, WorkspaceRef};
 use glovebox_policy::WorkspaceSettings;
 use glovebox_snapshot::{Snapshot, Snapshots};
 use glovebox_store::Actor;
-use glovebox_workspace::{Dir, Occupied, Project};
+use glovebox_workspace::{Dir, Occupied, Project, UsageLimits};
 use serde_json::{Value, json};
 
 pub(crate) use denied::masked;
-pub use marks::MarkedSnapshot;
-pub use rollback::RolledBack;
+pub use files::{Expected, ListRequest, Opened, changed_path, file_path, watched};
 pub use room::{Room, Writing};
-pub use snapshots::{Forked, Present, SnapshotAsk, Undone, Wound};
+pub use snapshots::Present;
 pub(crate) use stay::{Stay, aside};
-pub use waiting::{Decided, WaitingChanges};
 
 use crate::engine::Engine;
 use crate::sight::Eyes;
+
+const MEASURED: UsageLimits = UsageLimits {
+    entries: 1_000_000,
+    time: Duration::from_secs(2),
+};
 
 /// One workspace, and who works on it.
 #[derive(Debug)]
@@ -169,6 +175,23 @@ impl Workspace<'_> {
         self.project
             .work()
             .ok_or_else(|| Error::new(Code::NotFound, Stage::Open, "this workspace has no files"))
+    }
+
+    /// As it is now.
+    pub fn info(&self) -> Result<api::Workspace> {
+        let usage = self.work()?.usage(MEASURED);
+        let usage = usage.map_err(|error| error.at(Stage::Collect))?;
+        let settings = self.engine.workspace_settings();
+        Ok(api::Workspace {
+            project_id: self.project.id().clone(),
+            bytes: usage.bytes,
+            files: usage.inodes,
+            complete: usage.complete,
+            max_bytes: settings.max_bytes.map(Bytes::get),
+            max_files: settings.max_files.map(Count::get),
+            waiting: self.waiting()?,
+            snapshots: self.snapshots()?.len() as u64,
+        })
     }
 
     /// For whoever changes the whole of it: nobody else is there, and nothing is half done.

@@ -1,30 +1,17 @@
 //! Going back to a state that is known to be good: a snapshot that was read whole and found sound.
 
+use glovebox_api::RolledBackWorkspace;
 use glovebox_model::{Code, Error, Result, SnapshotId, Stage};
 use glovebox_snapshot::{Snapshot, Watch};
 use jiff::Timestamp;
-use serde::Serialize;
 use serde_json::json;
 
 use super::Workspace;
 use super::marks::{MarkedSnapshot, digest};
-use super::snapshots::{Present, Wound};
+use super::snapshots::Present;
 
 /// Snapshots whose marks are looked for at once.
 const LOOKED_AT: usize = 100;
-
-/// A workspace that is at a verified snapshot again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RolledBack {
-    #[serde(flatten)]
-    pub wound: Wound,
-    /// When that snapshot was found sound.
-    pub verified_at: Timestamp,
-    /// Digest of all that stood there before; none when it was not kept.
-    pub state_before: Option<String>,
-    /// Digest of all that stands there now.
-    pub state_after: String,
-}
 
 impl Workspace<'_> {
     /// Makes it what a verified snapshot says: this one, or the newest.
@@ -33,19 +20,21 @@ impl Workspace<'_> {
         to: Option<&SnapshotId>,
         present: Present,
         watch: &mut dyn Watch,
-    ) -> Result<RolledBack> {
+    ) -> Result<RolledBackWorkspace> {
         let _alone = self.take_over()?;
         let (to, verified_at) = match to {
             Some(id) => known_good(self.snapshot_marked(id)?)?,
             None => self.newest_verified()?,
         };
-        let wound = self.wind_back(&to, present, watch)?;
-        let before = wound.before.as_ref().map(|id| self.snapshot(id));
-        let done = RolledBack {
+        let restored = self.restore_to(&to, present, watch)?;
+        let before = restored.before.as_ref().map(|id| self.snapshot(id));
+        let done = RolledBackWorkspace {
             verified_at,
             state_before: before.transpose()?.as_ref().map(digest),
             state_after: digest(&to),
-            wound,
+            snapshot_id: restored.snapshot_id,
+            before: restored.before,
+            restored: restored.restored,
         };
         self.note_rolled_back(&done)?;
         Ok(done)
@@ -75,17 +64,17 @@ impl Workspace<'_> {
         })
     }
 
-    fn note_rolled_back(&self, done: &RolledBack) -> Result<()> {
+    fn note_rolled_back(&self, done: &RolledBackWorkspace) -> Result<()> {
         let project = self.project.id();
         let about = vec![
             format!("project:{project}"),
-            format!("snapshot:{}", done.wound.to),
+            format!("snapshot:{}", done.snapshot_id),
         ];
         let details = json!({
             "project_id": project,
-            "snapshot_id": done.wound.to,
+            "snapshot_id": done.snapshot_id,
             "verified_at": done.verified_at,
-            "before": done.wound.before,
+            "before": done.before,
             "state": { "before": done.state_before, "after": done.state_after },
         });
         let (store, by) = (self.engine.store()?, self.by.as_ref());

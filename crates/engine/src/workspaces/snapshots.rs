@@ -2,41 +2,24 @@
 
 use std::ops::ControlFlow;
 
+use glovebox_api::{
+    DiffAnswer, ForkedWorkspace, RestoredWorkspace, SnapshotRequest, TakenSnapshot, UndoneExec,
+};
 use glovebox_model::{Code, Error, ExecId, Millis, ProjectId, Result, SnapshotId, Stage};
 use glovebox_snapshot::{
-    Collect, Collected, Diff, DiffLimits, Keep, Restore, Restored, Side, Snapshot, Snapshots, Take,
-    TakeLimits, Taken, Watch,
+    Collect, Collected, DiffLimits, Keep, Restore, Side, Snapshot, Snapshots, Take, TakeLimits,
+    Taken, Watch,
 };
-use serde::Serialize;
 use serde_json::json;
 
 use super::Workspace;
+use super::answer::{diff_answer, restore_counts, taken_snapshot};
 use super::unfinished::Deed;
 use crate::engine::Engine;
 use crate::sight::Eyes;
 use crate::stage;
 
-/// What somebody wants of a snapshot.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SnapshotAsk {
-    /// It is never removed by age then.
-    pub label: Option<String>,
-    pub note: Option<String>,
-    /// Although execs run: what they write meanwhile may be half in it.
-    pub live: bool,
-}
-
-/// A workspace that was wound back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Wound {
-    pub to: SnapshotId,
-    /// As it was before, so that this can be undone as well. None when nobody wanted it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub before: Option<SnapshotId>,
-    pub restored: Restored,
-}
-
-/// What becomes of what stands in a workspace that is wound back.
+/// What becomes of what stands in a workspace that is restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Present {
     /// It is kept as a snapshot; when none can be taken, nothing is done.
@@ -46,25 +29,10 @@ pub enum Present {
     Lost,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Undone {
-    /// The exec whose changes are gone.
-    pub exec_id: ExecId,
-    #[serde(flatten)]
-    pub wound: Wound,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Forked {
-    pub project_id: ProjectId,
-    pub from: SnapshotId,
-    pub restored: Restored,
-}
-
 const BEFORE: &str = "before ";
 
 impl Workspace<'_> {
-    pub fn take(&self, ask: SnapshotAsk, watch: &mut dyn Watch) -> Result<Taken> {
+    pub fn take(&self, ask: SnapshotRequest, watch: &mut dyn Watch) -> Result<TakenSnapshot> {
         let _alone = match ask.live {
             true => None,
             false => Some(self.occupy().map_err(|error| {
@@ -77,7 +45,7 @@ impl Workspace<'_> {
             json!({ "snapshot_id": taken.snapshot.id, "label": taken.snapshot.label,
                 "files": taken.snapshot.counts.files, "stored_bytes": taken.stored_bytes }),
         )?;
-        Ok(self.as_told(taken))
+        Ok(taken_snapshot(self.as_told(taken)))
     }
 
     /// What was stored already tells an agent what others hold: it gets what its snapshot takes where
@@ -110,7 +78,7 @@ impl Workspace<'_> {
         snapshot
     }
 
-    fn take_now(&self, ask: SnapshotAsk, watch: &mut dyn Watch) -> Result<Taken> {
+    fn take_now(&self, ask: SnapshotRequest, watch: &mut dyn Watch) -> Result<Taken> {
         let take = Take {
             label: ask.label,
             note: ask.note,
@@ -157,32 +125,28 @@ impl Workspace<'_> {
         Ok(self.without_others(snapshot))
     }
 
-    /// Puts everything back as it was. What stands there now is kept as a snapshot first.
-    pub fn restore(&self, id: &SnapshotId, watch: &mut dyn Watch) -> Result<Wound> {
-        self.restore_over(id, Present::Snapshot, watch)
-    }
-
-    pub fn restore_over(
+    /// Puts everything back as it was.
+    pub fn restore(
         &self,
         id: &SnapshotId,
         present: Present,
         watch: &mut dyn Watch,
-    ) -> Result<Wound> {
+    ) -> Result<RestoredWorkspace> {
         let _alone = self.take_over()?;
-        let wound = self.wind_back(&self.snapshot(id)?, present, watch)?;
+        let restored = self.restore_to(&self.snapshot(id)?, present, watch)?;
         self.note(
             "workspace.restored",
-            json!({ "snapshot_id": id, "before": wound.before }),
+            json!({ "snapshot_id": id, "before": restored.before }),
         )?;
-        Ok(wound)
+        Ok(restored)
     }
 
-    pub(super) fn wind_back(
+    pub(super) fn restore_to(
         &self,
         to: &Snapshot,
         present: Present,
         watch: &mut dyn Watch,
-    ) -> Result<Wound> {
+    ) -> Result<RestoredWorkspace> {
         self.fits(&to.counts)?;
         let id = &to.id;
         let before = match present {
@@ -219,10 +183,10 @@ impl Workspace<'_> {
             }
         };
         begun.done()?;
-        Ok(Wound {
-            to: id.clone(),
+        Ok(RestoredWorkspace {
+            snapshot_id: id.clone(),
             before,
-            restored,
+            restored: restore_counts(restored),
         })
     }
 
@@ -246,25 +210,26 @@ impl Workspace<'_> {
 
     /// Takes back what the last exec did that a snapshot was taken before, or the named one and
     /// everything after it. Again, it goes one further.
-    pub fn undo(&self, exec: Option<&ExecId>, watch: &mut dyn Watch) -> Result<Undone> {
-        self.undo_over(exec, Present::Snapshot, watch)
-    }
-
-    pub fn undo_over(
+    pub fn undo(
         &self,
         exec: Option<&ExecId>,
         present: Present,
         watch: &mut dyn Watch,
-    ) -> Result<Undone> {
+    ) -> Result<UndoneExec> {
         let _alone = self.take_over()?;
         let (exec_id, to) = self.undoable(exec, present, watch)?;
-        let wound = self.wind_back(&to, present, watch)?;
+        let restored = self.restore_to(&to, present, watch)?;
         let id = to.id;
         self.note(
             "workspace.undone",
-            json!({ "exec_id": exec_id, "snapshot_id": id, "before": wound.before }),
+            json!({ "exec_id": exec_id, "snapshot_id": id, "before": restored.before }),
         )?;
-        Ok(Undone { exec_id, wound })
+        Ok(UndoneExec {
+            exec_id,
+            snapshot_id: restored.snapshot_id,
+            before: restored.before,
+            restored: restored.restored,
+        })
     }
 
     fn undoable(
@@ -334,7 +299,7 @@ impl Workspace<'_> {
         to: Option<&SnapshotId>,
         limits: DiffLimits,
         watch: &mut dyn Watch,
-    ) -> Result<Diff> {
+    ) -> Result<DiffAnswer> {
         let work = self.work()?;
         for id in [from, to].into_iter().flatten() {
             self.snapshot(id)?;
@@ -344,7 +309,8 @@ impl Workspace<'_> {
             None => Side::Live(work),
         };
         let store = self.engine.snapshots(&self.space)?;
-        store.diff(side(from), side(to), limits, watch)
+        let diff = store.diff(side(from), side(to), limits, watch)?;
+        Ok(diff_answer(diff))
     }
 
     /// A new workspace with the files of a snapshot; without one, with those that stand here now.
@@ -353,7 +319,7 @@ impl Workspace<'_> {
         id: Option<&SnapshotId>,
         into: &ProjectId,
         watch: &mut dyn Watch,
-    ) -> Result<Forked> {
+    ) -> Result<ForkedWorkspace> {
         let layout = self.engine.layout(&self.space)?;
         if let Some(eyes) = &self.eyes {
             self.engine.ensure_may_work_on(eyes, into)?;
@@ -370,9 +336,9 @@ impl Workspace<'_> {
                 snapshot.id
             }
             None => {
-                let now = SnapshotAsk {
+                let now = SnapshotRequest {
                     note: Some(format!("{BEFORE}the fork `{into}`")),
-                    ..SnapshotAsk::default()
+                    ..SnapshotRequest::default()
                 };
                 let _alone = self.occupy()?;
                 let taken = self.take_now(now, watch)?.snapshot;
@@ -391,10 +357,10 @@ impl Workspace<'_> {
             "workspace.forked",
             json!({ "snapshot_id": from, "into": into }),
         )?;
-        Ok(Forked {
+        Ok(ForkedWorkspace {
             project_id: into.clone(),
-            from,
-            restored,
+            snapshot_id: from,
+            restored: restore_counts(restored),
         })
     }
 

@@ -2,22 +2,23 @@
 
 use std::collections::HashSet;
 
+use glovebox_api::{ResetAnswer, ResetRequest, SeedAnswer};
 use glovebox_model::{
     Code, Count, Error, ExecId, Millis, ProjectId, Result, Sandbox, SandboxState, SpaceId, Stage,
 };
 use glovebox_workspace::{
-    Dir, FileTime, Layout, Project, Reset, ResetDone, Retention, SeedLimits, SeedRoom, Seeded,
-    Swept, WorkKind,
+    Dir, FileTime, Layout, Project, Reset, Retention, SeedLimits, SeedRoom, Swept, WorkKind,
 };
 use serde_json::json;
 
 use super::Workspace;
+use super::answer::seed_answer;
 use crate::engine::Engine;
 use crate::stage;
 
 impl Workspace<'_> {
     /// Copies a template into it; nothing that is there is touched. Without one, the operator's.
-    pub fn seed(&self, template: Option<&Dir>) -> Result<Seeded> {
+    pub fn seed(&self, template: Option<&Dir>) -> Result<SeedAnswer> {
         let operators = self.engine.template()?;
         let template = template.or(operators.as_ref()).ok_or_else(|| {
             Error::new(
@@ -32,7 +33,7 @@ impl Workspace<'_> {
         let room = |bytes, files| writing.room().take(bytes, files);
         let seeded = self.project.seed(template, SeedLimits::default(), &room)?;
         self.note("workspace.seeded", json!({ "made": seeded.made.len() }))?;
-        Ok(seeded)
+        Ok(seed_answer(seeded))
     }
 
     /// Removes it with its inputs, artifacts and snapshots, and with changes that wait.
@@ -80,7 +81,11 @@ impl Workspace<'_> {
     }
 
     /// Empties it and seeds it again. What execs left goes as far as it is there for who asks.
-    pub fn reset(&self, reset: Reset) -> Result<ResetDone> {
+    pub fn reset(&self, asked: &ResetRequest) -> Result<ResetAnswer> {
+        let reset = Reset {
+            inputs: asked.inputs,
+            artifacts: asked.artifacts,
+        };
         let _alone = self.take_over()?;
         let template = self.engine.template()?;
         let room = self.engine.room_anew();
@@ -109,7 +114,10 @@ impl Workspace<'_> {
             "workspace.reset",
             json!({ "inputs": reset.inputs, "artifacts": reset.artifacts }),
         )?;
-        Ok(done)
+        Ok(ResetAnswer {
+            artifacts_removed: done.artifacts.removed.len() as u64,
+            seeded: seed_answer(done.seeded),
+        })
     }
 }
 

@@ -2,15 +2,16 @@
 
 use std::time::{Duration, Instant};
 
+use glovebox_api::{DecidedAnswer, WaitingAnswer};
 use glovebox_model::{
     ByteString, ChangeCount, Code, Error, Exec, ExecId, Mode, Result, Stage, Status, Verdict,
     Writes,
 };
 use glovebox_workspace::change::{self, Change, Changes, Facts, Held, Outcome, ReadLimits, What};
-use serde::Serialize;
 use serde_json::json;
 
 use super::Workspace;
+use super::answer::{change_text, waiting_change};
 use super::room::Layers;
 use super::unfinished::{Begun, Deed};
 use crate::effects::{is_for_review, not_blocked};
@@ -23,23 +24,6 @@ const LISTED: u64 = 100_000;
 const LOOK: Duration = Duration::from_secs(20);
 /// Paths named in a refusal.
 const NAMED: usize = 20;
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct WaitingChanges {
-    pub exec_id: ExecId,
-    pub count: ChangeCount,
-    #[serde(flatten)]
-    pub changes: Changes,
-    /// Of the files that are text, by path, as unified hunks; not more than a megabyte.
-    pub texts: Vec<(ByteString, String)>,
-}
-
-/// What became of changes that waited.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Decided {
-    pub exec_id: ExecId,
-    pub count: ChangeCount,
-}
 
 impl Workspace<'_> {
     /// The execs whose changes wait, of those that are there for who looks.
@@ -54,11 +38,11 @@ impl Workspace<'_> {
     }
 
     /// What would change if they were kept now.
-    pub fn changes(&self, exec: &ExecId) -> Result<WaitingChanges> {
+    pub fn changes(&self, exec: &ExecId) -> Result<WaitingAnswer> {
         let work = self.work()?;
         let held = match self.project.held(exec)? {
             Some(held) => held,
-            None if self.wrote_nothing(exec)? => return Ok(WaitingChanges::none(exec)),
+            None if self.wrote_nothing(exec)? => return Ok(nothing(exec)),
             None => return Err(self.no_changes(exec)),
         };
         let until = Instant::now() + LOOK;
@@ -89,20 +73,48 @@ impl Workspace<'_> {
                 texts.push((entry.path.clone(), text));
             }
         }
-        Ok(WaitingChanges {
+        self.hidden(WaitingAnswer {
             exec_id: exec.clone(),
             count: count(&changes),
-            changes,
-            texts,
+            unchanged: changes.unchanged,
+            skipped: changes.skipped.into_iter().map(|it| it.path).collect(),
+            changes: changes.entries.into_iter().map(waiting_change).collect(),
+            texts: texts.into_iter().map(change_text).collect(),
         })
+    }
+
+    /// Programs name files by what they were given: for people secrets are masked in paths and texts.
+    /// An agent must not learn from a mask what it was not given.
+    fn hidden(&self, answer: WaitingAnswer) -> Result<WaitingAnswer> {
+        if self.eyes.as_ref().is_some_and(|it| it.agent().is_some()) {
+            return Ok(answer);
+        }
+        let failed = |error: serde_json::Error| {
+            let message = "what is secret in the changes cannot be hidden";
+            Error::new(Code::Internal, Stage::Judge, message).caused_by(error)
+        };
+        let mut shown = serde_json::to_value(&answer).map_err(failed)?;
+        let is_hidden = match self.engine.hide(&self.space, &mut shown) {
+            Ok(is_hidden) => is_hidden,
+            // A key is missing: whoever mends it must see what is there.
+            Err(error) => {
+                tracing::warn!(%error, "secrets cannot be looked for");
+                false
+            }
+        };
+        if !is_hidden {
+            return Ok(answer);
+        }
+        shown["exec_id"] = json!(answer.exec_id);
+        serde_json::from_value(shown).map_err(failed)
     }
 
     /// As `keep`, for what was simulated. Who asks alone, an agent, gets only what policy would let
     /// it do without asking anybody.
-    pub fn apply(&self, exec: &ExecId, alone: bool) -> Result<Decided> {
+    pub fn apply(&self, exec: &ExecId, alone: bool) -> Result<DecidedAnswer> {
         self.may_keep(exec, alone)?;
         match self.wrote_nothing(exec)? {
-            true => Ok(Decided {
+            true => Ok(DecidedAnswer {
                 exec_id: exec.clone(),
                 count: ChangeCount::default(),
             }),
@@ -111,7 +123,7 @@ impl Workspace<'_> {
     }
 
     /// Carries all of them into the workspace, or none.
-    pub fn keep(&self, exec: &ExecId, alone: bool) -> Result<Decided> {
+    pub fn keep(&self, exec: &ExecId, alone: bool) -> Result<DecidedAnswer> {
         self.has_ended(exec)?;
         let record = self.may_keep(exec, alone)?;
         let _alone = self.occupy()?;
@@ -128,7 +140,7 @@ impl Workspace<'_> {
             self.project.forget_sealed(done)?;
         }
         begun.done()?;
-        Ok(Decided {
+        Ok(DecidedAnswer {
             exec_id: exec.clone(),
             count,
         })
@@ -158,7 +170,7 @@ impl Workspace<'_> {
         }
     }
 
-    pub fn discard(&self, exec: &ExecId) -> Result<Decided> {
+    pub fn discard(&self, exec: &ExecId) -> Result<DecidedAnswer> {
         self.has_ended(exec)?;
         // Whoever keeps them has the workspace alone.
         let _inside = self.enter()?;
@@ -167,7 +179,7 @@ impl Workspace<'_> {
         self.note_settled(exec, "changes.discarded", json!({ "changes": count }))?;
         self.project.let_go(exec)?;
         self.project.forget_sealed(exec)?;
-        Ok(Decided {
+        Ok(DecidedAnswer {
             exec_id: exec.clone(),
             count,
         })
@@ -258,14 +270,15 @@ impl Workspace<'_> {
     }
 }
 
-impl WaitingChanges {
-    fn none(exec: &ExecId) -> Self {
-        Self {
-            exec_id: exec.clone(),
-            count: ChangeCount::default(),
-            changes: Changes::default(),
-            texts: Vec::new(),
-        }
+/// An exec that changed nothing.
+fn nothing(exec: &ExecId) -> WaitingAnswer {
+    WaitingAnswer {
+        exec_id: exec.clone(),
+        count: ChangeCount::default(),
+        changes: Vec::new(),
+        unchanged: 0,
+        skipped: Vec::new(),
+        texts: Vec::new(),
     }
 }
 

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use glovebox_model::{
-    BackendName, BackendRef, Guarantee, HostPort, NetworkMode, PartialLimits, PartialProfile,
-    Result,
+    BackendName, BackendRef, Guarantee, HostPort, LimitField, NetworkMode, PartialLimits,
+    PartialProfile, Result,
 };
 use toml::de::{DeTable, DeValue};
 
 use super::document::{Document, Key, Node, entries, shown};
 use super::value::{read_strings, read_variables};
 use crate::effective::{WITHOUT_NETWORK, forbids_network};
-use crate::field::{Field, LimitField};
+use crate::field::Field;
 use crate::name::{check_image, check_runtime};
 use crate::pattern::check_pattern;
 use crate::range::check_amount;

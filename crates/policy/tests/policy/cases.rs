@@ -8,12 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use glovebox_model::{
-    Access, ApprovalMode, BackendName, ByteString, Call, HostPort, NetworkMode, OnExceed,
-    PartialProfile, Program, SecretUse, SecurityMode, Tier, WorkspaceRef,
+    Access, ApprovalMode, BackendName, ByteString, Call, HostPort, LimitField, NetworkMode,
+    OnExceed, PartialProfile, Program, SecretUse, SecurityMode, Tier, WorkspaceRef,
 };
 use glovebox_policy::{
-    Asking, Config, Decision, Explanation, GrantKind, GrantedSecret, LimitField, Surface, assess,
-    explain, kind_of, resolve,
+    Asking, Config, Decision, Explanation, GrantKind, GrantedSecret, Surface, assess, explain,
+    kind_of, resolve,
 };
 use serde::Deserialize;
 

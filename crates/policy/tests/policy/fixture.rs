@@ -1,8 +1,8 @@
 use glovebox_model::{
-    ByteString, Call, Correlation, Delivery, EnvVar, Mode, OnExceed, PartialLimits, PartialProfile,
-    Placement, Program, Result, SecretUse, SpaceId, WorkspaceRef, Writes,
+    ByteString, Call, Correlation, Delivery, EnvVar, LimitField, Mode, OnExceed, PartialLimits,
+    PartialProfile, Placement, Program, Result, SecretUse, SpaceId, WorkspaceRef, Writes,
 };
-use glovebox_policy::{Assessed, HostFacts, Layer, LimitField, Surface, System, assess, resolve};
+use glovebox_policy::{Assessed, HostFacts, Layer, Surface, System, assess, resolve};
 
 pub(crate) const HOST: HostFacts = HostFacts {
     memory_bytes: 16 << 30,

@@ -1,10 +1,10 @@
 //! What each layer can do to each field.
 
 use glovebox_model::{
-    Access, ApprovalMode, BackendName, Bytes, LimitsDemand, Millis, NetworkMode, PartialProfile,
-    Profile, SecurityMode, Tier,
+    Access, ApprovalMode, BackendName, Bytes, LimitField, LimitsDemand, Millis, NetworkMode,
+    PartialProfile, Profile, SecurityMode, Tier,
 };
-use glovebox_policy::{Layer, LayerName, LimitField, Surface, System, assess, resolve};
+use glovebox_policy::{Layer, LayerName, Surface, System, assess, resolve};
 
 use crate::fixture::{
     HOST, PLACES, call, destinations, layer_at, limit, patterns, run, server, silent,

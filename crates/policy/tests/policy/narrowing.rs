@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use glovebox_model::{
-    Access, Count, Guarantee, HostPort, LimitsDemand, NetworkMode, OnExceed, PartialLimits,
-    PartialProfile, Profile, SecurityMode, Tier,
+    Access, Count, Guarantee, HostPort, LimitField, LimitsDemand, NetworkMode, OnExceed,
+    PartialLimits, PartialProfile, Profile, SecurityMode, Tier,
 };
-use glovebox_policy::{Layer, LimitField, System, TierPresets, assess, demand, resolve};
+use glovebox_policy::{Layer, System, TierPresets, assess, demand, resolve};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};

@@ -11,7 +11,7 @@ use glovebox_store::Actor;
 use super::lookup::unauthenticated;
 use crate::app::App;
 use crate::failure::{Answer, Failure};
-use crate::wire::is_reserved;
+use crate::order::is_reserved;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
@@ -24,6 +24,8 @@ pub(crate) struct Caller {
     asker: Option<TokenName>,
     /// The directory of the machine's user that is lent to it.
     lent: Option<ProjectId>,
+    /// The person who has the state directory, at a command line.
+    is_at_machine: bool,
 }
 
 impl Caller {
@@ -34,6 +36,7 @@ impl Caller {
             seed,
             asker: None,
             lent: None,
+            is_at_machine: false,
         }
     }
 
@@ -45,6 +48,14 @@ impl Caller {
             credential: None,
             asker: None,
             lent,
+            is_at_machine: false,
+        }
+    }
+
+    pub(super) fn operator_of_machine(token: Token, lent: Option<ProjectId>) -> Self {
+        Self {
+            is_at_machine: true,
+            ..Self::of_machine(token, [0; 32], lent)
         }
     }
 
@@ -55,6 +66,7 @@ impl Caller {
             asker: Some(self.token.name.clone()),
             credential: self.credential.clone(),
             lent: None,
+            is_at_machine: false,
             token,
             seed,
         }
@@ -69,8 +81,16 @@ impl Caller {
     pub(crate) fn name(&self) -> String {
         match &self.asker {
             Some(asker) => format!("a person at {asker}'s host"),
+            None if self.is_at_machine => {
+                let uid = rustix::process::geteuid().as_raw();
+                format!("the operator at the machine (uid {uid})")
+            }
             None => self.token.name.to_string(),
         }
+    }
+
+    pub(crate) fn is_at_machine(&self) -> bool {
+        self.is_at_machine
     }
 
     pub(crate) fn lent(&self) -> Option<&ProjectId> {

@@ -35,6 +35,24 @@ pub(crate) fn at_host(
     Caller::of_machine(token, seed, lent.cloned())
 }
 
+/// The person who has the state directory, and started this process: an admin of the space `local`.
+pub(crate) fn operator_at_machine(name: TokenName, lent: Option<&ProjectId>) -> Caller {
+    let token = Token {
+        token_id: id([0; 32]),
+        name,
+        role: Role::Admin,
+        space_id: SpaceId::local(),
+        scopes: Role::Admin.scopes(),
+        user_id: None,
+        agent_id: None,
+        conversation_id: None,
+        created_at: Timestamp::now(),
+        expires_at: None,
+        revoked_at: None,
+    };
+    Caller::operator_of_machine(token, lent.cloned())
+}
+
 /// Whoever is shown what this caller asks, and no more than answers it.
 pub(crate) fn person_at(key: &TokenKey, caller: &Caller) -> Caller {
     let asks = caller.token();

@@ -1,11 +1,12 @@
 //! From the header of a request to the token that it carries.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, header};
-use glovebox_model::{Code, Error, SpaceId, Token};
+use glovebox_model::{Code, Error, Result, SpaceId, Token};
 use jiff::Timestamp;
 
 use super::caller::Caller;
@@ -66,22 +67,30 @@ fn outdated(token: &Token, why: &Error) -> Failure {
 
 #[derive(Debug)]
 pub(crate) struct Authenticator {
-    key: TokenKey,
+    keys: PathBuf,
+    /// Read when it is first needed.
+    key: OnceLock<TokenKey>,
     limiter: Limiter,
     good: Mutex<HashMap<[u8; 32], (Token, Instant)>>,
 }
 
 impl Authenticator {
-    pub(crate) fn new(key: TokenKey, bad_tokens: u32) -> Self {
+    /// `keys` is the directory of `token.key`.
+    pub(crate) fn new(keys: &Path, bad_tokens: u32) -> Self {
         Self {
-            key,
+            keys: keys.to_owned(),
+            key: OnceLock::new(),
             limiter: Limiter::new(bad_tokens),
             good: Mutex::default(),
         }
     }
 
-    pub(crate) fn key(&self) -> &TokenKey {
-        &self.key
+    pub(crate) fn key(&self) -> Result<&TokenKey> {
+        if let Some(key) = self.key.get() {
+            return Ok(key);
+        }
+        let key = TokenKey::load_or_create(&self.keys)?;
+        Ok(self.key.get_or_init(|| key))
     }
 
     /// The caller, or the one answer that everybody gets who is not one.
@@ -100,7 +109,7 @@ impl Authenticator {
                     .ensure_bindable()
                     .map_err(|why| outdated(&token, &why))?;
                 let seed = self
-                    .key
+                    .key()?
                     .derive("seed of a caller", &[secret.reveal().as_bytes()]);
                 Ok(Caller::new(token, seed))
             }
@@ -125,7 +134,7 @@ impl Authenticator {
     }
 
     async fn check(&self, app: &App, secret: &Secret) -> Answer<Option<Token>> {
-        let hash = self.key.hash(secret);
+        let hash = self.key()?.hash(secret);
         if let Some(token) = self.remembered(&hash) {
             return Ok(Some(token));
         }

@@ -13,7 +13,7 @@ mod secret;
 
 pub use bootstrap::bootstrap;
 pub(crate) use caller::*;
-pub(crate) use host::{at_host, person_at};
+pub(crate) use host::{at_host, operator_at_machine, person_at};
 pub use issue::Issued;
 pub use key::TokenKey;
 pub(crate) use key::random;

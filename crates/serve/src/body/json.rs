@@ -4,6 +4,12 @@ use axum::extract::{FromRequest, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, Method, Uri};
 use bytes::Bytes;
+use glovebox_api::{
+    ConfirmationAnswer, CopyRequest, ExecRequest, ForkRequest, GlobRequest, MkdirRequest,
+    MoveRequest, RecreateRequest, ReplaceRequest, ReplyRequest, ResetRequest, RollbackRequest,
+    SandboxRequest, SearchRequest, SecretGrantRequest, SecretRequest, SkillCallRequest,
+    SnapshotRequest, UndoRequest,
+};
 use glovebox_model::{Code, Numbers, strict_json};
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -23,6 +29,21 @@ const AT_ONCE: usize = 64 << 10;
 pub(crate) trait Sent: DeserializeOwned + ToSchema {
     const LIMIT: Limit;
     const MEDIA_TYPES: &'static [&'static str] = &["application/json"];
+}
+
+macro_rules! sent {
+    ($($limit:ident: $($name:ident),+;)+) => {
+        $($(impl Sent for $name {
+            const LIMIT: Limit = Limit::$limit;
+        })+)+
+    };
+}
+
+sent! {
+    Plain: ConfirmationAnswer, CopyRequest, ForkRequest, GlobRequest, MkdirRequest, MoveRequest,
+        RecreateRequest, ReplyRequest, ResetRequest, RollbackRequest, SandboxRequest,
+        SearchRequest, SecretGrantRequest, SecretRequest, SnapshotRequest, UndoRequest;
+    Exec: ExecRequest, ReplaceRequest, SkillCallRequest;
 }
 
 /// A request that may change something: everything that tells it from another one.

@@ -5,7 +5,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use glovebox_engine::Seen;
-use glovebox_model::{Answer as Said, Approval, ApprovalId, ApprovalState, Code, ExecId, Via};
+use glovebox_model::{
+    Answer as Said, Approval, ApprovalId, ApprovalState, Code, ExecId, Page, Via,
+};
 use glovebox_store::ApprovalFilter;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -16,7 +18,7 @@ use crate::auth::{Caller, ReadsApprovals, WritesApprovals};
 use crate::body::{Json, Query};
 use crate::failure::{Answer, Failure};
 use crate::once::{Outcome, once};
-use crate::wire::{Id, Page, ReplyRequest};
+use glovebox_api::{Id, ReplyRequest};
 
 /// Approvals in a page if nothing is said.
 const LIMIT: usize = 50;
@@ -69,7 +71,7 @@ pub(super) async fn list(
         cursor: filter.cursor,
     };
     let page = page(&app, &caller, filter, wanted).await?;
-    Ok(Answered(Page::of(page, |approval| approval)))
+    Ok(Answered(page))
 }
 
 /// At most so many, and no more than fit into a page.
@@ -78,7 +80,7 @@ pub(super) async fn page(
     caller: &Caller,
     mut filter: ApprovalFilter,
     mut wanted: usize,
-) -> Answer<glovebox_store::Page<Approval>> {
+) -> Answer<Page<Approval>> {
     let eyes = caller.eyes();
     app.ask("list_approvals", move |dispatcher| {
         let (mut items, mut bytes) = (Vec::new(), 0);
@@ -95,7 +97,7 @@ pub(super) async fn page(
             }
         }
         let next = filter.cursor;
-        Ok(glovebox_store::Page { items, next })
+        Ok(Page { items, next })
     })
     .await
 }

@@ -8,14 +8,10 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
-use glovebox_model::Code;
+use glovebox_model::{Code, Error, Stage};
 use glovebox_snapshot::{Progress, Watch};
-use glovebox_workspace::archive::{Refusal, UnpackLimits};
-use glovebox_workspace::files::{
-    self, Download, DownloadLimits, FileError, Format, Parents, Placement, Source,
-};
+use glovebox_workspace::files::Format;
 use serde::Deserialize;
-use serde_json::json;
 use tokio::sync::mpsc;
 use utoipa::{IntoParams, ToSchema};
 
@@ -25,9 +21,10 @@ use crate::app::App;
 use crate::auth::{ReadsFiles, WritesFiles};
 use crate::body::{Limit, Mutation, Query};
 use crate::failure::{Answer, Failure};
+use crate::inside::LocalFile;
 use crate::once::{Outcome, once};
 use crate::routes::artifacts::attachment;
-use crate::wire::answer::UnpackAnswer;
+use glovebox_api::UnpackAnswer;
 
 const PIECE: usize = 128 << 10;
 /// Pieces that wait for a client that reads slowly.
@@ -100,22 +97,19 @@ pub(super) async fn get(
     let (send, mut receive) = mpsc::channel(AHEAD);
     let asked = app.clone();
     let packed = tokio::spawn(async move {
-        let packed = asked.ask("pack", move |dispatcher| {
+        let packed = asked.ask_on_thread("pack", move |dispatcher| {
             let _place = place;
             let workspace = match dispatcher.workspace(&eyes, &project, Some(by)) {
                 Err(error) if error.code == Code::NotFound => return Ok(None),
                 workspace => workspace?,
             };
             let mut sink = Pieces::new(send);
-            let limits = DownloadLimits::default();
-            let work = workspace.work()?;
-            let packed = files::download(work, under.as_ref(), format.format(), limits, &mut sink);
-            let packed = packed.and_then(|done| {
-                let flushed = sink.flush();
-                flushed.map_err(|error| FileError::Stream(error.to_string()))?;
-                Ok(done)
-            });
-            packed.map(Some).map_err(told)
+            let packed = workspace.pack(under.as_ref(), format.format(), &mut sink);
+            packed.map_err(told)?;
+            sink.flush().map(Some).map_err(|error| {
+                let message = "the archive was not read to its end";
+                Error::new(Code::Canceled, Stage::Collect, message).caused_by(error)
+            })
         });
         packed.await
     });
@@ -123,7 +117,7 @@ pub(super) async fn get(
     let Some(first) = receive.recv().await else {
         return Err(match packed.await.map_err(|_| Failure::internal())? {
             Ok(None) => workspaces::unknown(),
-            Ok(Some(Download { .. })) => Failure::internal(),
+            Ok(Some(())) => Failure::internal(),
             Err(failure) => failure,
         });
     };
@@ -207,9 +201,10 @@ pub(super) async fn put(
     WritesFiles(caller): WritesFiles,
     Path(name): Path<String>,
     Query(unpacking): Query<Unpacking>,
-    request: Request,
+    mut request: Request,
 ) -> Answer<Response> {
     let project = workspaces::project(&caller, &name)?;
+    let local = request.extensions_mut().remove::<LocalFile>();
     let under = start(unpacking.path.as_deref().map(str::as_bytes))?;
     let mutation = Mutation::read(&app, request, Limit::File).await?;
     let (archive, work_app) = (mutation.bytes.clone(), app.clone());
@@ -217,41 +212,18 @@ pub(super) async fn put(
     let work = async move {
         let unpacked = work_app.haul("unpack", move |dispatcher, watch| {
             let workspace = dispatcher.make_workspace(&eyes, &project, Some(by))?;
-            let writing = workspace.writing()?;
-            let (room, usual) = (writing.room(), UnpackLimits::FILES);
-            // With the directories above it.
-            let made = under.as_ref().map_or(0, |it| writing.missing(it));
-            let limits = UnpackLimits {
-                entries: usual.entries.min(room.files().saturating_sub(made)),
-                total_bytes: usual.total_bytes.min(room.bytes()),
-                ..usual
+            let under = under.as_ref();
+            let unpacked = match local {
+                Some(file) => workspace.unpack(under, file.0),
+                None => workspace.unpack(
+                    under,
+                    Wanted {
+                        archive: Cursor::new(archive),
+                        watch,
+                    },
+                ),
             };
-            let is_zip = archive.starts_with(b"PK\x03\x04") || archive.starts_with(b"PK\x05\x06");
-            let mut archive = Wanted {
-                archive: Cursor::new(archive),
-                watch,
-            };
-            let source = match is_zip {
-                true => Source::Zip(&mut archive),
-                false => Source::Tar(&mut archive),
-            };
-            let (work, under) = (writing.work(), under.as_ref());
-            let placement = Placement::Whole;
-            let unpacked = files::upload(work, under, source, placement, Parents::Make, limits);
-            let unpacked = unpacked.map_err(|error| match &error {
-                FileError::Archive(why)
-                    if limits != usual && matches!(why.why(), Refusal::Limit(_)) =>
-                {
-                    room.passed()
-                }
-                _ => told(error),
-            })?;
-            let path = under.map(glovebox_workspace::RelPath::to_byte_string);
-            workspace.note(
-                "archive.unpacked",
-                json!({ "path": path, "files": unpacked.files, "bytes": unpacked.bytes }),
-            )?;
-            Ok(UnpackAnswer::from(unpacked))
+            unpacked.map_err(told)
         });
         Outcome::json(StatusCode::OK, &unpacked.await?)
     };

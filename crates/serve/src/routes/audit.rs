@@ -13,7 +13,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::StreamExt;
-use glovebox_model::{ExecId, Mode, ReceiptRef, SpaceId};
+use glovebox_model::{ExecId, Mode, Page, ReceiptRef, SpaceId};
 use glovebox_store::{Entry, EntryFilter, Expectations, ExportFormat, Kind, Retention};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ use crate::auth::{Caller, ReadsAudit};
 use crate::body::Query;
 use crate::failure::{Answer, Failure};
 use crate::places::Place;
-use crate::wire::{Id, Page, Tags};
+use glovebox_api::{Id, Tags};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -174,7 +174,7 @@ pub(super) async fn query(
         dispatcher.store()?.query(&space, &filter)
     });
     let entry = |entry| LedgerEntry::new(entry, now);
-    Ok(Json(Page::of(page.await?, entry)))
+    Ok(Json(page.await?.map(entry)))
 }
 
 /// Whether the ledger is as it was written.

@@ -4,7 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use glovebox_engine::{Decided, Workspace};
+use glovebox_api::{DecidedAnswer, WaitingAnswer};
+use glovebox_engine::Workspace;
 use glovebox_model::{Code, Exec, ExecId, Result, Role};
 
 use super::Path;
@@ -14,7 +15,6 @@ use crate::auth::{Caller, ReadsFiles, WritesFiles};
 use crate::body::Mutation;
 use crate::failure::{Answer, Failure};
 use crate::once::{Outcome, once};
-use crate::wire::answer::{DecidedAnswer, WaitingAnswer};
 
 fn nothing() -> Failure {
     Failure::new(Code::NotFound, "no changes of this exec wait")
@@ -56,12 +56,12 @@ pub(super) async fn decide(
     id: String,
     mutation: &Mutation,
     what: &'static str,
-    work: impl FnOnce(&Workspace<'_>, &ExecId) -> Result<Decided> + Send + 'static,
+    work: impl FnOnce(&Workspace<'_>, &ExecId) -> Result<DecidedAnswer> + Send + 'static,
 ) -> Answer<Response> {
     let (work_app, work_caller) = (app.clone(), caller.clone());
     let decided = async move {
         let decided = on(&work_app, &work_caller, &id, what, work).await?;
-        Outcome::json(StatusCode::OK, &DecidedAnswer::from(decided))
+        Outcome::json(StatusCode::OK, &decided)
     };
     once(&app, &caller, mutation, decided).await
 }
@@ -82,7 +82,7 @@ pub(super) async fn get(
     let changes = on(&app, &caller, &id, "changes", |workspace, exec| {
         workspace.changes(exec)
     });
-    changes.await.map(|changes| Json(changes.into()))
+    changes.await.map(Json)
 }
 
 /// Keep changes

@@ -21,7 +21,7 @@ use crate::failure::{Answer, discreet};
 use crate::listen::Line;
 use crate::mask;
 use crate::places::Place;
-use crate::wire::{Confirmation, ConfirmationAnswer};
+use glovebox_api::{Confirmation, ConfirmationAnswer};
 
 /// Of one message of a client.
 const MESSAGE_BYTES: usize = 1 << 20;

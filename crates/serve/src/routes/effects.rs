@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
+use glovebox_api::{DecidedAnswer, EffectPage, TaskResult};
 use glovebox_engine::{Submission, Submitted};
 use glovebox_model::{Code, Correlation, Error, Exec, Role, Stage, Token};
 use serde::Deserialize;
@@ -12,7 +13,6 @@ use super::Path;
 use super::changes::decide;
 use super::settle::find;
 use super::submit::send;
-use crate::answer::{DecidedAnswer, EffectPage, TaskResult};
 use crate::app::App;
 use crate::auth::{ReadsExecs, ReadsFiles, WritesExecs, WritesFiles};
 use crate::body::{Mutation, Query};

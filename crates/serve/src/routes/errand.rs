@@ -20,6 +20,8 @@ pub(super) struct Errand {
     app: App,
     caller: Caller,
     project: ProjectId,
+    /// A workspace that is not there is made.
+    makes: bool,
 }
 
 impl Errand {
@@ -33,6 +35,15 @@ impl Errand {
             app,
             caller,
             project,
+            makes: false,
+        }
+    }
+
+    /// The person at the machine gets a workspace that is not there yet, as their first run would.
+    pub(super) fn making(self) -> Self {
+        Self {
+            makes: self.caller.is_at_machine(),
+            ..self
         }
     }
 
@@ -44,7 +55,11 @@ impl Errand {
     ) -> Answer<T> {
         let (eyes, by) = (self.caller.eyes(), self.caller.actor());
         let found = self.app.ask(what, move |dispatcher| {
-            match dispatcher.workspace(&eyes, &self.project, Some(by)) {
+            let workspace = match self.makes {
+                true => dispatcher.make_workspace(&eyes, &self.project, Some(by)),
+                false => dispatcher.workspace(&eyes, &self.project, Some(by)),
+            };
+            match workspace {
                 Err(error) if error.code == Code::NotFound => Ok(None),
                 workspace => work(&workspace?).map(Some),
             }

@@ -4,7 +4,7 @@ use std::io;
 
 use axum::Json;
 use axum::extract::State;
-use glovebox_model::{Exec, ProjectId, Status};
+use glovebox_model::{Exec, Page, ProjectId, Status};
 use glovebox_store::ExecFilter;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::auth::{Caller, ReadsExecs};
 use crate::body::Query;
 use crate::failure::Answer;
-use crate::wire::{Id, Page};
+use glovebox_api::Id;
 
 /// Records in a page if nothing is said.
 const LIMIT: usize = 50;
@@ -61,16 +61,10 @@ pub(super) async fn list(
     ReadsExecs(caller): ReadsExecs,
     Query(filter): Query<Filter>,
 ) -> Answer<Json<Page<Exec>>> {
-    page(&app, &caller, filter)
-        .await
-        .map(|page| Json(Page::of(page, |exec| exec)))
+    page(&app, &caller, filter).await.map(Json)
 }
 
-pub(super) async fn page(
-    app: &App,
-    caller: &Caller,
-    filter: Filter,
-) -> Answer<glovebox_store::Page<Exec>> {
+pub(super) async fn page(app: &App, caller: &Caller, filter: Filter) -> Answer<Page<Exec>> {
     let eyes = caller.eyes();
     let mut wanted = filter.limit.unwrap_or(LIMIT);
     let mut filter = ExecFilter {
@@ -100,7 +94,7 @@ pub(super) async fn page(
             }
         }
         let next = filter.cursor;
-        Ok(glovebox_store::Page { items, next })
+        Ok(Page { items, next })
     })
     .await
 }

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use glovebox_model::{Code, Grant, GrantId};
+use glovebox_model::{Code, Grant, GrantId, Page};
 use glovebox_store::GrantFilter;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -15,7 +15,7 @@ use crate::auth::{ReadsApprovals, WritesApprovals};
 use crate::body::{Mutation, Query};
 use crate::failure::{Answer, Failure};
 use crate::once::{Outcome, once};
-use crate::wire::{Id, Page};
+use glovebox_api::Id;
 
 const LIMIT: usize = 50;
 
@@ -60,7 +60,7 @@ pub(super) async fn list(
     let listed = app.ask("list_grants", move |dispatcher| {
         dispatcher.grants(&eyes, &filter)
     });
-    Ok(Json(Page::of(listed.await?, |grant| grant)))
+    listed.await.map(Json)
 }
 
 /// Revoke a grant

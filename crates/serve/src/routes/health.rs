@@ -17,7 +17,8 @@ use crate::app::App;
 use crate::auth::{Anybody, Caller};
 use crate::body::Query;
 use crate::failure::{Answer, Failure};
-use crate::wire::TaskRef;
+use crate::order::ids;
+use glovebox_api::TaskRef;
 
 const PROBE: Duration = Duration::from_secs(5);
 
@@ -204,7 +205,7 @@ fn nameless(guarantees: Vec<Evidence>, operator: bool) -> Vec<Evidence> {
 /// `None` where people would be asked first: nobody is bothered for a probe.
 async fn probe(app: &App, caller: &Caller, backend: Option<BackendName>) -> Answer<Option<Exec>> {
     let word = |text: &str| ByteString::try_from(text).unwrap_or_default();
-    let ids = TaskRef::default().ids(caller)?;
+    let ids = ids(TaskRef::default(), caller)?;
     let eyes = caller.eyes();
     let call = Call {
         placement: Placement::Scope(Lifetime::Exec),

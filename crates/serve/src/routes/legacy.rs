@@ -5,8 +5,7 @@ use axum::Json as Answered;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use glovebox_model::{ExecId, Status};
-use glovebox_workspace::Stream;
+use glovebox_model::{ExecId, Page, Status, Stream};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -18,7 +17,7 @@ use crate::app::App;
 use crate::auth::{ReadsExecs, WritesExecs};
 use crate::body::{Json, Mutation, Query};
 use crate::failure::Answer;
-use crate::wire::{ExecRequest, LegacyExec, Page};
+use glovebox_api::{ExecRequest, LegacyExec};
 
 /// Run something
 ///
@@ -54,7 +53,7 @@ pub(super) async fn list(
     Query(filter): Query<execs::Filter>,
 ) -> Answer<Answered<Page<LegacyExec>>> {
     let page = execs::page(&app, &caller, filter).await?;
-    Ok(Answered(Page::of(page, LegacyExec::from)))
+    Ok(Answered(page.map(LegacyExec::from)))
 }
 
 /// Get an exec

@@ -57,8 +57,8 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::failure::{Answer, ErrorBody, Failure};
-use crate::wire::{Confirmation, ConfirmationAnswer};
 use crate::{doors, trace};
+use glovebox_api::{Confirmation, ConfirmationAnswer};
 
 #[derive(OpenApi)]
 #[openapi(components(schemas(ErrorBody, Confirmation, ConfirmationAnswer)))]

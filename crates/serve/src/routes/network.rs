@@ -10,11 +10,11 @@ use utoipa::IntoParams;
 
 use super::Path;
 use super::settle::find;
-use crate::answer::NetworkPage;
 use crate::app::App;
 use crate::auth::ReadsExecs;
 use crate::body::Query;
 use crate::failure::Answer;
+use glovebox_api::NetworkPage;
 
 const AT_ONCE: usize = 500;
 const WAIT_MOST: u64 = 30_000;

@@ -10,7 +10,8 @@ use crate::app::App;
 use crate::auth::ReadsPolicy;
 use crate::body::Json;
 use crate::failure::Answer;
-use crate::wire::ExecRequest;
+use crate::order::Order;
+use glovebox_api::ExecRequest;
 
 /// What policy would decide about an exec.
 #[derive(Debug, Serialize, ToSchema)]
@@ -253,7 +254,7 @@ pub(super) async fn explain(
     ReadsPolicy(caller): ReadsPolicy,
     Json { value, .. }: Json<ExecRequest>,
 ) -> Answer<Answered<Explanation>> {
-    let order = value.order(&caller)?;
+    let order = Order::of_exec(value, &caller)?;
     // Refused before policy is asked: that is an explanation too.
     if let Some(error) = order.objection {
         let explanation = glovebox_policy::Explanation::of(Err(&error));

@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::auth::ReadsPolicy;
 use crate::body::{Json, Limit, Sent};
 use crate::failure::Answer;
-use crate::wire::Free;
+use glovebox_api::Free;
 
 /// Records that are looked at if nothing is said.
 const LIMIT: u64 = 1000;

@@ -10,7 +10,8 @@ use crate::app::App;
 use crate::auth::Retrieves;
 use crate::body::{Json, Limit, Sent};
 use crate::failure::Answer;
-use crate::wire::TaskRef;
+use crate::order::ids;
+use glovebox_api::TaskRef;
 
 /// There is no place for headers, cookies or a body.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -54,7 +55,7 @@ pub(super) async fn retrieve(
     Retrieves(caller): Retrieves,
     Json { value, .. }: Json<RetrieveRequest>,
 ) -> Answer<Answered<Retrieved>> {
-    let ids = value.task_ref.unwrap_or_default().ids(&caller)?;
+    let ids = ids(value.task_ref.unwrap_or_default(), &caller)?;
     let vouched = caller.vouched();
     let request = Wanted {
         method: value.method,

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use glovebox_api::{RollbackRequest, RolledBackWorkspace};
 
 use super::Path;
 use super::errand::Errand;
@@ -11,8 +12,6 @@ use crate::app::App;
 use crate::auth::WritesFiles;
 use crate::body::{Json, Query};
 use crate::failure::Answer;
-use crate::wire::RollbackRequest;
-use crate::wire::answer::RolledBackWorkspace;
 
 /// Roll a workspace back
 ///
@@ -35,11 +34,11 @@ pub(super) async fn roll_back(
     let errand = Errand::new(app, caller, &name)?;
     let done = errand.overhaul(&mutation, "rollback", StatusCode::OK, move |it, watch| {
         let to = value.snapshot_id.as_ref();
-        let done = match to {
-            Some(_) => it.rollback(to, before.present(), watch).map_err(known)?,
-            None => it.rollback(to, before.present(), watch)?,
-        };
-        Ok(RolledBackWorkspace::from(done))
+        let done = it.rollback(to, before.present(), watch);
+        match to {
+            Some(_) => done.map_err(known),
+            None => done,
+        }
     });
     done.await
 }

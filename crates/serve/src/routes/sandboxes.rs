@@ -16,7 +16,8 @@ use crate::auth::{ReadsExecs, ReadsPolicy, WritesExecs};
 use crate::body::{Json, Mutation, Query};
 use crate::failure::{Answer, Failure, discreet};
 use crate::once::{Outcome, once};
-use crate::wire::{Id, KeptLifetime, RecreateRequest, SandboxRequest};
+use crate::order::{sandbox_request, selection};
+use glovebox_api::{Id, KeptLifetime, RecreateRequest, SandboxRequest};
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Sandboxes {
@@ -70,7 +71,7 @@ pub(super) async fn create(
     WritesExecs(caller): WritesExecs,
     Json { value, mutation }: Json<SandboxRequest>,
 ) -> Answer<Response> {
-    let (request, viewer) = (value.asked(&caller)?, Viewer::of(&caller));
+    let (request, viewer) = (sandbox_request(value, &caller)?, Viewer::of(&caller));
     viewer.may_decide(&request)?;
     let work_app = app.clone();
     let work = async move {
@@ -213,7 +214,7 @@ pub(super) async fn recreate(
     WritesExecs(caller): WritesExecs,
     Json { value, mutation }: Json<RecreateRequest>,
 ) -> Answer<Response> {
-    let (which, viewer) = (value.selection(), Viewer::of(&caller));
+    let (which, viewer) = (selection(value), Viewer::of(&caller));
     may_recreate(&viewer, &which)?;
     let work_app = app.clone();
     let work = async move {
@@ -287,7 +288,7 @@ pub(super) async fn explain(
     ReadsPolicy(caller): ReadsPolicy,
     Json { value, .. }: Json<SandboxRequest>,
 ) -> Answer<Answered<SandboxExplanation>> {
-    let (request, viewer) = (value.asked(&caller)?, Viewer::of(&caller));
+    let (request, viewer) = (sandbox_request(value, &caller)?, Viewer::of(&caller));
     let eyes = viewer.eyes().clone();
     let explained = app.care("explain_sandbox", move |dispatcher| {
         dispatcher.explain_sandbox(&eyes, &request)

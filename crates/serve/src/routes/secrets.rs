@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use glovebox_engine::{Removal, Revocation};
-use glovebox_model::{Code, Correlation, GrantId, Secret, SecretGrant, SecretName, Vouched};
+use glovebox_model::{Code, Correlation, GrantId, Page, Secret, SecretGrant, SecretName, Vouched};
 use glovebox_store::SecretGrantFilter;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -17,7 +17,8 @@ use crate::auth::{ReadsSecrets, WritesApprovals, WritesSecrets};
 use crate::body::{Json, Mutation, Query};
 use crate::failure::{Answer, Failure, clash};
 use crate::once::{Outcome, once};
-use crate::wire::{Id, Page, SecretGrantRequest, SecretRequest};
+use crate::order::{grant_secret, set_secret};
+use glovebox_api::{Id, SecretGrantRequest, SecretRequest};
 
 const LIMIT: usize = 50;
 
@@ -68,7 +69,7 @@ pub(super) async fn list(
         let limit = which.limit.unwrap_or(LIMIT);
         dispatcher.secrets()?.list(&space, limit, cursor)
     });
-    Ok(Answered(Page::of(listed.await?, |secret| secret)))
+    listed.await.map(Answered)
 }
 
 /// Set a secret
@@ -94,11 +95,11 @@ pub(super) async fn set(
         .parse()
         .map_err(|why| Failure::invalid(format!("{why}")))?;
     // It is kept beside the key: without ours nobody can try values against it.
-    let parts = [&mutation.fingerprint[..]];
-    mutation.fingerprint = app.auth().key().derive("fingerprint of a secret", &parts);
-    let secret = value
-        .set(name)
-        .map_err(|failure| Failure::from(clash(*failure.0)))?;
+    if mutation.key.is_some() {
+        let parts = [&mutation.fingerprint[..]];
+        mutation.fingerprint = app.auth().key()?.derive("fingerprint of a secret", &parts);
+    }
+    let secret = set_secret(value, name).map_err(|failure| Failure::from(clash(*failure.0)))?;
     let (work_app, space, by) = (app.clone(), caller.space().clone(), caller.actor());
     let work = async move {
         let set = work_app.ask("set_secret", move |dispatcher| {
@@ -185,7 +186,7 @@ pub(super) async fn grants(
     let listed = app.ask("list_secret_grants", move |dispatcher| {
         dispatcher.secrets()?.grants(&space, &filter)
     });
-    Ok(Answered(Page::of(listed.await?, |grant| grant)))
+    listed.await.map(Answered)
 }
 
 /// Grant a secret
@@ -202,7 +203,7 @@ pub(super) async fn grant(
     WritesApprovals(caller): WritesApprovals,
     Json { value, mutation }: Json<SecretGrantRequest>,
 ) -> Answer<Response> {
-    let asked = value.grant()?;
+    let asked = grant_secret(value)?;
     let (work_app, space, by) = (app.clone(), caller.space().clone(), caller.actor());
     let work = async move {
         let granted = work_app.ask("grant_secret", move |dispatcher| {

@@ -19,16 +19,7 @@ use crate::auth::{ReadsSettings, WritesSettings};
 use crate::body::{Json, Limit, Sent};
 use crate::failure::{Answer, Failure};
 use crate::once::{Outcome, once};
-use crate::wire::Id;
-
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct SettingsAnswer {
-    /// Grows with every change; `If-Match: "VERSION"` changes only this one.
-    version: u64,
-    settings: Settings,
-    /// What this server was started with; `max_concurrent_execs` never goes above it.
-    ceiling: u32,
-}
+use glovebox_api::{Id, SettingsAnswer};
 
 /// A JSON merge patch: what is left out stays, and null goes back to the default.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]

@@ -1,5 +1,6 @@
 //! Skills: which there are, and calling one. A call goes the way of every exec.
 
+use glovebox_api::{SkillAnswer, SkillCallRequest, SkillInfo, SkillList, TaskRef};
 use std::io::Read;
 use std::sync::Arc;
 
@@ -18,8 +19,7 @@ use crate::app::App;
 use crate::auth::{Caller, ReadsExecs, WritesExecs};
 use crate::body::Json;
 use crate::failure::{Answer, clash};
-use crate::wire::answer::{SkillAnswer, SkillInfo, SkillList};
-use crate::wire::{SkillCallRequest, TaskRef};
+use crate::order::{Order, ids};
 
 /// List skills
 ///
@@ -54,11 +54,7 @@ async fn listing(app: &App, caller: &Caller) -> Answer<SkillList> {
     let (ids, skills) = (own_ids(caller)?, Arc::clone(app.skills()));
     let listed = app.ask("skills", move |dispatcher| {
         let listing = skills.list()?;
-        let info = |skill: &Skill| SkillInfo::of(skill, allowed(dispatcher, &ids, skill));
-        Ok(SkillList {
-            skills: listing.skills.iter().map(info).collect(),
-            invalid: listing.invalid.into_iter().map(Into::into).collect(),
-        })
+        Ok(listing.answer(|skill| allowed(dispatcher, &ids, skill)))
     });
     listed.await
 }
@@ -78,7 +74,7 @@ pub(super) async fn get(
     let found = app.ask("skills", move |dispatcher| {
         let skill = skills.find(&id)?;
         let allowed = allowed(dispatcher, &ids, &skill);
-        Ok(SkillInfo::whole(&skill, allowed))
+        Ok(skill.whole_info(allowed))
     });
     found.await.map(Answered)
 }
@@ -168,7 +164,7 @@ async fn call(
             Some(called.await?)
         }
     };
-    let order = value.order(called, caller)?;
+    let order = Order::of_skill(value, called, caller)?;
     let project = order.project;
     let submission = Submission {
         call: order.call,
@@ -192,7 +188,7 @@ async fn answered(app: &App, exec: Seen<Exec>) -> Answer<SkillAnswer> {
     let skills = Arc::clone(app.skills());
     let made = app.ask("skills", move |dispatcher| {
         let output = output_of(dispatcher, &skills, &exec)?;
-        Ok(SkillAnswer::new(exec.into_inner(), output))
+        Ok(glovebox_skill::answer(exec.into_inner(), output))
     });
     made.await
 }
@@ -247,7 +243,7 @@ fn written(dispatcher: &Dispatcher, space: &SpaceId, exec: &Exec) -> Result<Opti
 }
 
 fn own_ids(caller: &Caller) -> Answer<Correlation> {
-    TaskRef::default().ids(caller)
+    ids(TaskRef::default(), caller)
 }
 
 fn allowed(dispatcher: &Dispatcher, ids: &Correlation, skill: &Skill) -> bool {

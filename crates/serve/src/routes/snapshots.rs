@@ -4,7 +4,11 @@ use axum::Json as Answered;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use glovebox_engine::{Present, SnapshotAsk};
+use glovebox_api::{
+    CollectAnswer, DiffAnswer, ForkRequest, ForkedWorkspace, RestoredWorkspace, SnapshotInfo,
+    SnapshotList, SnapshotRequest, TakenSnapshot, UndoRequest, UndoneExec, VerifyAnswer,
+};
+use glovebox_engine::Present;
 use glovebox_model::{Code, Error, SnapshotId, Stage};
 use glovebox_snapshot::DiffLimits;
 use serde::Deserialize;
@@ -15,13 +19,9 @@ use super::errand::Errand;
 use crate::app::App;
 use crate::auth::{ReadsFiles, WritesFiles};
 use crate::body::{Json, Mutation, Query};
-use crate::failure::{Answer, Failure};
+use crate::failure::{Answer, Failure, discreet};
 use crate::once::{Outcome, once};
-use crate::wire::answer::{
-    CollectAnswer, DiffAnswer, ForkedWorkspace, RestoredWorkspace, SnapshotInfo, SnapshotList,
-    TakenSnapshot, UndoneExec, VerifyAnswer,
-};
-use crate::wire::{ForkRequest, SnapshotRequest, UndoRequest, not_reserved};
+use crate::order::not_reserved;
 
 const LISTED: usize = 1000;
 const TEXT_BYTES: usize = 1 << 20;
@@ -69,14 +69,9 @@ pub(super) async fn take(
     Path(name): Path<String>,
     Json { value, mutation }: Json<SnapshotRequest>,
 ) -> Answer<Response> {
-    let ask = SnapshotAsk {
-        label: value.label,
-        note: value.note,
-        live: value.live,
-    };
     let errand = Errand::new(app, caller, &name)?;
     let taken = errand.overhaul(&mutation, "snapshot", StatusCode::CREATED, |it, watch| {
-        it.take(ask, watch).map(TakenSnapshot::from)
+        it.take(value, watch)
     });
     taken.await
 }
@@ -95,8 +90,8 @@ pub(super) async fn list(
 ) -> Answer<Answered<SnapshotList>> {
     let most = filter.limit.unwrap_or(LISTED);
     let errand = Errand::new(app, caller, &name)?;
-    let listed = errand.look("snapshots", move |it| it.snapshots_marked(most));
-    Ok(Answered(SnapshotList::from(listed.await?)))
+    let listed = errand.look("snapshots", move |it| it.list_snapshots(most));
+    listed.await.map(Answered)
 }
 
 /// Get a snapshot
@@ -114,8 +109,8 @@ pub(super) async fn get(
     Path((name, id)): Path<(String, String)>,
 ) -> Answer<Answered<SnapshotInfo>> {
     let (errand, id) = (Errand::new(app, caller, &name)?, snapshot_id(&id)?);
-    let found = errand.look("snapshot", move |it| it.snapshot_marked(&id).map_err(known));
-    found.await.map(|snapshot| Answered(snapshot.into()))
+    let found = errand.look("snapshot", move |it| it.snapshot_info(&id).map_err(known));
+    found.await.map(Answered)
 }
 
 /// Remove a snapshot
@@ -183,10 +178,7 @@ pub(super) async fn restore(
 ) -> Answer<Response> {
     let (errand, id) = (Errand::new(app, caller, &name)?, snapshot_id(&id)?);
     let restored = errand.overhaul(&mutation, "restore", StatusCode::OK, move |it, watch| {
-        let wound = it
-            .restore_over(&id, before.present(), watch)
-            .map_err(known)?;
-        Ok(RestoredWorkspace::from(wound))
+        it.restore(&id, before.present(), watch).map_err(known)
     });
     restored.await
 }
@@ -237,7 +229,7 @@ pub(super) async fn diff(
         let (from, to) = (sides.from.as_ref(), sides.to.as_ref());
         it.diff(from, to, limits, watch).map_err(known)
     });
-    compared.await.map(|diff| Answered(diff.into()))
+    compared.await.map(Answered)
 }
 
 /// Undo an exec
@@ -259,8 +251,7 @@ pub(super) async fn undo(
 ) -> Answer<Response> {
     let errand = Errand::new(app, caller, &name)?;
     let undone = errand.overhaul(&mutation, "undo", StatusCode::OK, move |it, watch| {
-        let undone = it.undo_over(value.exec_id.as_ref(), before.present(), watch)?;
-        Ok(UndoneExec::from(undone))
+        it.undo(value.exec_id.as_ref(), before.present(), watch)
     });
     undone.await
 }
@@ -282,8 +273,8 @@ pub(super) async fn fork(
 ) -> Answer<Response> {
     let (errand, into) = (Errand::new(app, caller, &name)?, not_reserved(value.into)?);
     let forked = errand.overhaul(&mutation, "fork", StatusCode::CREATED, move |it, watch| {
-        let forked = it.fork(value.snapshot_id.as_ref(), &into, watch);
-        Ok(ForkedWorkspace::from(forked.map_err(known)?))
+        it.fork(value.snapshot_id.as_ref(), &into, watch)
+            .map_err(known)
     });
     forked.await
 }
@@ -305,7 +296,12 @@ pub(super) async fn collect(
     let work_app = app.clone();
     let work = async move {
         let collected = work_app.haul("collect", |dispatcher, _| dispatcher.collect_snapshots());
-        Outcome::json(StatusCode::OK, &CollectAnswer::new(collected.await?))
+        let mut answer = collected.await?;
+        let shown = !work_app.is_inline();
+        for space in answer.spaces.iter_mut().filter(|_| shown) {
+            space.error = space.error.take().map(discreet);
+        }
+        Outcome::json(StatusCode::OK, &answer)
     };
     once(&app, &caller, &mutation, work).await
 }
@@ -327,5 +323,9 @@ pub(super) async fn verify(
     let verified = app.haul("verify_snapshots", move |dispatcher, watch| {
         dispatcher.verify_snapshots(Some(&by), watch)
     });
-    Ok(Answered(VerifyAnswer::new(verified.await?)))
+    let mut answer = verified.await?;
+    for space in answer.spaces.iter_mut().filter(|_| !app.is_inline()) {
+        space.error = space.error.take().map(discreet);
+    }
+    Ok(Answered(answer))
 }

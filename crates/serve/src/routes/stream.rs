@@ -13,8 +13,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use glovebox_engine::Seen;
-use glovebox_model::{Code, Error, Exec, Stage};
-use glovebox_workspace::Stream;
+use glovebox_model::{Code, Error, Exec, Stage, Stream};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

@@ -16,7 +16,8 @@ use crate::auth::{Caller, WritesExecs};
 use crate::body::{Json, Mutation};
 use crate::failure::{Answer, Failure, clash};
 use crate::once::{replayed, request_key};
-use crate::wire::ExecRequest;
+use crate::order::Order;
+use glovebox_api::ExecRequest;
 
 /// Run something
 ///
@@ -71,7 +72,7 @@ pub(super) async fn take_on(
     let Json { value, mutation } = request;
     let (wait, is_task) = (value.wait, value.sandbox_config.is_some());
     let key = key(caller, &mutation, value.request_id.clone());
-    let order = value.order(caller)?;
+    let order = Order::of_exec(value, caller)?;
     let is_lent = order.project.is_some() && order.project.as_ref() == caller.lent();
     let project = order.project;
     let submission = Submission {

@@ -1,17 +1,15 @@
 //! Tokens: who may call, and for what. An admin of the space `local` is the operator and sees every
 //! space; any other admin sees its own.
 
-use std::collections::BTreeSet;
-
 use axum::Json as Answered;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use glovebox_model::{Code, Role, Scope, SpaceId, Token, TokenId, TokenName};
+use glovebox_model::{Code, Page, SpaceId, Token, TokenId};
 use glovebox_store::TokenFilter;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::Path;
 use crate::app::App;
@@ -19,42 +17,10 @@ use crate::auth::{Caller, ReadsTokens, Secret, WritesTokens, random};
 use crate::body::{Json, Limit, Mutation, Query, Sent};
 use crate::failure::{Answer, Failure};
 use crate::once::{Outcome, REPLAYED, once};
-use crate::wire::{Id, Page};
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(example = json!({"name": "ci", "role": "agent", "expires_at": "2099-01-01T00:00:00Z"}))]
-pub(super) struct TokenRequest {
-    /// Unique in its space.
-    name: TokenName,
-    role: Role,
-    /// The caller's own if nothing is said; another only for the operator.
-    space_id: Option<SpaceId>,
-    /// Fewer than the role's, never more, and none that the caller does not have itself.
-    #[schema(max_items = 100)]
-    scopes: Option<BTreeSet<Scope>>,
-    /// Whoever holds it acts for this user alone. A caller that is bound gives its own.
-    user_id: Option<Id>,
-    /// The one agent that its holder is; without it the one that is called like the token, and with
-    /// `*` each that a request names. Only for the role `agent`.
-    agent_id: Option<Id>,
-    /// Its holder takes part in this conversation alone. Only for the role `agent`.
-    conversation_id: Option<Id>,
-    /// Not later than the caller's own, which is also what is taken if nothing is said.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    expires_at: Option<Timestamp>,
-}
+use glovebox_api::{Id, NewToken, TokenRequest};
 
 impl Sent for TokenRequest {
     const LIMIT: Limit = Limit::Plain;
-}
-
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub(super) struct NewToken {
-    token: Token,
-    /// Shown this once; only a hash is kept.
-    #[schema(pattern = "^gb_[0-9a-f]{32}_[0-9a-f]{64}$")]
-    secret: String,
 }
 
 /// Create a token
@@ -72,8 +38,8 @@ pub(super) async fn create(
     Json { value, mutation }: Json<TokenRequest>,
 ) -> Answer<Response> {
     let secret = new_secret(&app, &caller, &mutation)?;
-    let token = value.token(&caller, secret.id())?;
-    let (hash, by, work_app) = (app.auth().key().hash(&secret), caller.actor(), app.clone());
+    let token = token_of(value, &caller, secret.id())?;
+    let (hash, by, work_app) = (app.auth().key()?.hash(&secret), caller.actor(), app.clone());
     let work = async move {
         let made = token.clone();
         let kept = work_app.ask("create_token", move |dispatcher| {
@@ -118,8 +84,8 @@ fn new_secret(app: &App, caller: &Caller, mutation: &Mutation) -> Answer<Secret>
         Some(key) => {
             let parts = [&caller.seed()[..], key.as_bytes(), &mutation.fingerprint];
             let mut bytes = [0; 64];
-            bytes[..32].copy_from_slice(&app.auth().key().derive("id of a token", &parts));
-            bytes[32..].copy_from_slice(&app.auth().key().derive("secret of a token", &parts));
+            bytes[..32].copy_from_slice(&app.auth().key()?.derive("id of a token", &parts));
+            bytes[32..].copy_from_slice(&app.auth().key()?.derive("secret of a token", &parts));
             bytes
         }
     };
@@ -129,52 +95,50 @@ fn new_secret(app: &App, caller: &Caller, mutation: &Mutation) -> Answer<Secret>
     Ok(Secret::of(&TokenId::from_random(id), &secret))
 }
 
-impl TokenRequest {
-    fn token(self, caller: &Caller, id: &TokenId) -> Answer<Token> {
-        let space_id = self.space_id.unwrap_or_else(|| caller.space().clone());
-        if space_id != *caller.space() {
-            caller.operator()?;
-        }
-        let most = self.role.scopes();
-        let scopes = self.scopes.unwrap_or_else(|| most.clone());
-        if let Some(scope) = scopes.difference(&most).next() {
-            let message = format!("the role `{}` does not have `{scope}`", self.role);
-            return Err(Failure::new(Code::Forbidden, message));
-        }
-        let own = caller.token();
-        if let Some(scope) = scopes.iter().find(|scope| !own.may(**scope)) {
-            let message = format!("this token lacks `{scope}` and cannot give it");
-            return Err(Failure::new(Code::Forbidden, message)
-                .hint("ask for fewer `scopes`, or use a token that has it"));
-        }
-        let created_at = Timestamp::now();
-        if self.expires_at.is_some_and(|end| end <= created_at) {
-            return Err(Failure::new(Code::Conflict, "`expires_at` is in the past"));
-        }
-        if let (Some(asked), Some(own)) = (self.expires_at, own.expires_at)
-            && asked > own
-        {
-            let message = format!("this token ends at `{own}`, and the new one would end later");
-            return Err(Failure::new(Code::Forbidden, message)
-                .hint("leave `expires_at` out: the new one then ends with this one"));
-        }
-        let token = Token {
-            token_id: id.clone(),
-            name: self.name,
-            role: self.role,
-            space_id,
-            scopes,
-            user_id: bound("user", self.user_id, own.user_id.as_deref())?,
-            // Who makes tokens is nobody who is bound to these.
-            agent_id: self.agent_id.map(|id| id.0),
-            conversation_id: self.conversation_id.map(|id| id.0),
-            created_at,
-            expires_at: self.expires_at.or(own.expires_at),
-            revoked_at: None,
-        };
-        token.ensure_bindable()?;
-        Ok(token)
+fn token_of(asked: TokenRequest, caller: &Caller, id: &TokenId) -> Answer<Token> {
+    let space_id = asked.space_id.unwrap_or_else(|| caller.space().clone());
+    if space_id != *caller.space() {
+        caller.operator()?;
     }
+    let most = asked.role.scopes();
+    let scopes = asked.scopes.unwrap_or_else(|| most.clone());
+    if let Some(scope) = scopes.difference(&most).next() {
+        let message = format!("the role `{}` does not have `{scope}`", asked.role);
+        return Err(Failure::new(Code::Forbidden, message));
+    }
+    let own = caller.token();
+    if let Some(scope) = scopes.iter().find(|scope| !own.may(**scope)) {
+        let message = format!("this token lacks `{scope}` and cannot give it");
+        return Err(Failure::new(Code::Forbidden, message)
+            .hint("ask for fewer `scopes`, or use a token that has it"));
+    }
+    let created_at = Timestamp::now();
+    if asked.expires_at.is_some_and(|end| end <= created_at) {
+        return Err(Failure::new(Code::Conflict, "`expires_at` is in the past"));
+    }
+    if let (Some(end), Some(own)) = (asked.expires_at, own.expires_at)
+        && end > own
+    {
+        let message = format!("this token ends at `{own}`, and the new one would end later");
+        return Err(Failure::new(Code::Forbidden, message)
+            .hint("leave `expires_at` out: the new one then ends with this one"));
+    }
+    let token = Token {
+        token_id: id.clone(),
+        name: asked.name,
+        role: asked.role,
+        space_id,
+        scopes,
+        user_id: bound("user", asked.user_id, own.user_id.as_deref())?,
+        // Who makes tokens is nobody who is bound to these.
+        agent_id: asked.agent_id.map(|id| id.0),
+        conversation_id: asked.conversation_id.map(|id| id.0),
+        created_at,
+        expires_at: asked.expires_at.or(own.expires_at),
+        revoked_at: None,
+    };
+    token.ensure_bindable()?;
+    Ok(token)
 }
 
 /// Whoever is bound binds the tokens that it makes in the same way.
@@ -237,7 +201,7 @@ pub(super) async fn list(
             dispatcher.store()?.tokens(&filter)
         })
         .await?;
-    Ok(Answered(Page::of(page, |token| token)))
+    Ok(Answered(page))
 }
 
 fn unknown() -> Failure {
@@ -272,8 +236,8 @@ pub(super) async fn get(
 ) -> Answer<Answered<Token>> {
     let token = visible(&app, &caller, &id).await?;
     match token.revoked_at {
-        None => Ok(Answered(token)),
-        Some(_) => Err(unknown()),
+        Some(_) if !caller.is_at_machine() => Err(unknown()),
+        Some(_) | None => Ok(Answered(token)),
     }
 }
 

@@ -10,7 +10,8 @@ use crate::app::App;
 use crate::auth::ReadsPolicy;
 use crate::body::{Json, Limit, Sent};
 use crate::failure::Answer;
-use crate::wire::{TaskRef, ToolName};
+use crate::order::ids;
+use glovebox_api::{TaskRef, ToolName};
 
 /// The body of `POST /v1/tools/check`.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -47,7 +48,7 @@ pub(super) async fn check(
     ReadsPolicy(caller): ReadsPolicy,
     Json { value, .. }: Json<ToolsRequest>,
 ) -> Answer<Answered<ToolsAnswer>> {
-    let ids = value.task_ref.unwrap_or_default().ids(&caller)?;
+    let ids = ids(value.task_ref.unwrap_or_default(), &caller)?;
     let tools = app.dispatcher().tools_of(&ids);
     let answers = value.tools.iter().map(|name| tools.check(&name.0).into());
     Ok(Answered(ToolsAnswer {

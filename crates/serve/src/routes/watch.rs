@@ -19,7 +19,7 @@ use crate::auth::{Caller, ReadsFiles};
 use crate::body::Query;
 use crate::failure::{Answer, Failure};
 use crate::watches::Watcher;
-use crate::wire::answer::WatchChange;
+use glovebox_engine::watched;
 
 /// Events that are told at once, and pages that wait for a client that reads slowly.
 const AT_ONCE: usize = 256;
@@ -218,7 +218,7 @@ fn tell(text: &mut String, changes: &Changes) {
         event(text, before, "overflow", &json!({"seq": before}));
     }
     for change in &changes.events {
-        let data = json!(WatchChange::new(None, change.clone()));
+        let data = json!(watched(change.clone()));
         event(text, change.seq, "change", &data);
     }
     if changes.ended {

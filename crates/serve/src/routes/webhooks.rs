@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use glovebox_engine::Webhook;
-use glovebox_model::{DeliveryState, WebhookDelivery, WebhookInfo};
+use glovebox_model::{DeliveryState, Page, WebhookDelivery, WebhookInfo};
 use glovebox_store::DeliveryFilter;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -16,7 +16,7 @@ use crate::auth::{ReadsSettings, WritesSettings};
 use crate::body::{Mutation, Query};
 use crate::failure::Answer;
 use crate::once::{Outcome, once};
-use crate::wire::{Id, Page};
+use glovebox_api::Id;
 
 const LIMIT: usize = 50;
 
@@ -84,7 +84,7 @@ pub(super) async fn deliveries(
     let listed = app.ask("list_webhook_deliveries", move |dispatcher| {
         dispatcher.store()?.deliveries(&filter)
     });
-    Ok(Json(Page::of(listed.await?, |delivery| delivery)))
+    listed.await.map(Json)
 }
 
 /// Try a webhook

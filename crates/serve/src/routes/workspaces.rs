@@ -1,9 +1,11 @@
 //! Workspaces that Glovebox keeps.
 
+use axum::Extension;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use glovebox_api::{ResetAnswer, ResetRequest, SeedAnswer, Workspace, WorkspaceName, Workspaces};
 use glovebox_model::{Code, Error, ProjectId, Stage};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -14,9 +16,8 @@ use crate::app::App;
 use crate::auth::{Caller, ReadsFiles, WritesFiles};
 use crate::body::{Json as Body, Mutation, Query};
 use crate::failure::{Answer, Failure};
+use crate::inside::LocalDirectory;
 use crate::once::{Outcome, once};
-use crate::wire::ResetRequest;
-use crate::wire::answer::{ResetAnswer, SeedAnswer, Workspace, Workspaces};
 
 const LISTED: usize = 10_000;
 
@@ -45,7 +46,8 @@ pub(super) fn project(caller: &Caller, text: &str) -> Answer<ProjectId> {
 /// What is lent is somebody's own: it is neither emptied nor removed.
 fn ours(caller: &Caller, text: &str) -> Answer<ProjectId> {
     let project = project(caller, text)?;
-    if caller.lent() != Some(&project) {
+    // Who owns it is told by the engine that it is theirs.
+    if caller.lent() != Some(&project) || caller.is_at_machine() {
         return Ok(project);
     }
     Err(Failure::new(
@@ -77,7 +79,12 @@ pub(super) async fn list(
         projects.push(lent.clone());
     }
     projects.truncate(filter.limit.unwrap_or(LISTED));
-    Ok(Json(projects.into_iter().collect()))
+    let items = projects.into_iter();
+    Ok(Json(Workspaces {
+        items: items
+            .map(|project_id| WorkspaceName { project_id })
+            .collect(),
+    }))
 }
 
 /// Get a workspace
@@ -91,9 +98,8 @@ pub(super) async fn get(
     ReadsFiles(caller): ReadsFiles,
     Path(name): Path<String>,
 ) -> Answer<Json<Workspace>> {
-    let quota = app.dispatcher().quota();
     let errand = Errand::new(app, caller, &name)?;
-    let measured = errand.look("usage", move |it| Workspace::measure(it, quota));
+    let measured = errand.look("usage", |it| it.info());
     measured.await.map(Json)
 }
 
@@ -109,11 +115,13 @@ pub(super) async fn seed(
     State(app): State<App>,
     WritesFiles(caller): WritesFiles,
     Path(name): Path<String>,
+    template: Option<Extension<LocalDirectory>>,
     mutation: Mutation,
 ) -> Answer<Response> {
-    let errand = Errand::new(app, caller, &name)?;
-    let seeded = errand.change(&mutation, "seed", StatusCode::OK, |it| {
-        it.seed(None).map(SeedAnswer::from)
+    let errand = Errand::new(app, caller, &name)?.making();
+    let seeded = errand.change(&mutation, "seed", StatusCode::OK, move |it| {
+        let template = template.map(|it| it.open()).transpose()?;
+        it.seed(template.as_ref())
     });
     seeded.await
 }
@@ -136,8 +144,8 @@ pub(super) async fn reset(
 ) -> Answer<Response> {
     ours(&caller, &name)?;
     let errand = Errand::new(app, caller, &name)?;
-    let reset = errand.change(&mutation, "reset", StatusCode::OK, |it| {
-        it.reset(value.into()).map(ResetAnswer::from)
+    let reset = errand.change(&mutation, "reset", StatusCode::OK, move |it| {
+        it.reset(&value)
     });
     reset.await
 }

@@ -27,7 +27,7 @@ fn reply(approval: &str, decision: &str) -> (String, Value) {
 
 pub(crate) fn a_person_at_a_host_is_none_of_several() {
     let desk = Desk::open("[approvals]\nmode = \"manual\"\nquorum = 2\n");
-    let person = desk.inside.person(&desk.agent());
+    let person = desk.inside.person(&desk.agent()).unwrap();
     let asked = desk.run("rm -rf /", &json!({"wait": false})).json();
     let approval = asked["approval_id"].as_str().unwrap();
     let (path, yes) = reply(approval, "allow_once");
@@ -39,7 +39,7 @@ pub(crate) fn a_person_at_a_host_is_none_of_several() {
 pub(crate) fn an_agent_asks_and_the_person_at_its_host_answers() {
     let desk = Desk::open(MANUAL);
     assert!(desk.inside.elicits());
-    let (agent, person) = (desk.agent(), desk.inside.person(&desk.agent()));
+    let (agent, person) = (desk.agent(), desk.inside.person(&desk.agent()).unwrap());
     assert_ne!(agent.id(), person.id());
     let (exec, approval) = waits(&desk);
     let (path, yes) = reply(&approval, "allow_once");
@@ -80,7 +80,7 @@ pub(crate) fn an_operator_may_not_want_answers_from_hosts() {
     assert!(!desk.inside.elicits());
     let (exec, approval) = waits(&desk);
     let (path, yes) = reply(&approval, "allow_once");
-    let person = desk.inside.person(&desk.agent());
+    let person = desk.inside.person(&desk.agent()).unwrap();
     let answered = desk.send(&person, request(Method::POST, &path, Some(&yes)));
     assert_eq!(answered.status, 403, "{answered:?}");
     let waits = desk.get(&format!("/v1/execs/{exec}")).json();
@@ -102,7 +102,7 @@ pub(crate) fn a_person_at_a_host_answers_what_that_agent_asked() {
     let keys = desk.dispatcher.state().keys().to_owned();
     let other = std::sync::Arc::clone(&desk.dispatcher);
     let other = glovebox_serve::Inside::open(other, &keys, agent).unwrap();
-    let other = other.person(&other.caller(None).unwrap());
+    let other = other.person(&other.caller(None).unwrap()).unwrap();
     let (path, yes) = reply(&approval, "allow_once");
     let answered = desk.send(&other, request(Method::POST, &path, Some(&yes)));
     // What another agent asked for is not there for who sits before this one.
@@ -135,7 +135,7 @@ pub(crate) fn what_waits_in_a_directory_waits_for_whoever_has_it() {
     drop(other);
     let desk = Desk::of(third, directory, MANUAL);
     assert_eq!(desk.agent().id(), id, "it is known again");
-    let person = desk.inside.person(&desk.agent());
+    let person = desk.inside.person(&desk.agent()).unwrap();
     let (path, yes) = reply(&approval, "allow_once");
     let answered = desk.send(&person, request(Method::POST, &path, Some(&yes)));
     assert_eq!(answered.status, 200, "{answered:?}");

@@ -1,6 +1,6 @@
 //! Finding entries: newest first by time, by any of their properties.
 
-use glovebox_model::{ExecId, Mode, Result, SpaceId};
+use glovebox_model::{ExecId, Mode, Page, Result, SpaceId};
 use jiff::Timestamp;
 
 use super::chain::{ENTRY_COLUMNS, read_entry};
@@ -9,7 +9,7 @@ use super::index;
 use super::trail::Trail;
 use crate::failure::{Doing, tampered};
 use crate::memory;
-use crate::page::{Page, bad_cursor, page_size};
+use crate::page::{bad_cursor, page_size};
 use crate::retention::Retention;
 use crate::sql::values;
 use crate::store::Store;

@@ -13,7 +13,7 @@ use std::ffi::CString;
 use std::io::Write;
 
 use glovebox_capture::Secrets;
-use glovebox_model::{Code, Error, Exec, ExecId, Input, ProjectId, Result, Stage};
+use glovebox_model::{Code, Error, Exec, ExecId, Input, ProjectId, Result, Stage, Stream};
 use rustix::fd::AsFd;
 use rustix::fs::renameat;
 use rustix::io::Errno;
@@ -34,32 +34,22 @@ const MANIFEST: &str = "manifest.json";
 const META: &str = "meta.json";
 const OUR_MODE: u32 = 0o644;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Stream {
-    Stdout,
-    Stderr,
+/// What an exec's stream is kept as.
+pub const fn stream_file(stream: Stream) -> &'static str {
+    match stream {
+        Stream::Stdout => "stdout.txt",
+        Stream::Stderr => "stderr.txt",
+    }
 }
 
-impl Stream {
-    pub const fn file_name(self) -> &'static str {
-        match self {
-            Self::Stdout => "stdout.txt",
-            Self::Stderr => "stderr.txt",
-        }
-    }
-
-    /// Next to the exec's directory, so that its name is not the guest's to take.
-    pub(crate) fn spool_name(self, exec: &ExecId) -> String {
-        match self {
-            Self::Stdout => format!(".{exec}.stdout"),
-            Self::Stderr => format!(".{exec}.stderr"),
-        }
-    }
+/// Next to the exec's directory, so that its name is not the guest's to take.
+pub(crate) fn spool_name(stream: Stream, exec: &ExecId) -> String {
+    format!(".{exec}.{stream}")
 }
 
 pub(crate) const OURS: [&str; 4] = [
-    Stream::Stdout.file_name(),
-    Stream::Stderr.file_name(),
+    stream_file(Stream::Stdout),
+    stream_file(Stream::Stderr),
     META,
     MANIFEST,
 ];
@@ -132,13 +122,13 @@ impl ExecFiles {
 
     /// Relative to the state directory; there once `settle` is done.
     pub fn stream_path(&self, stream: Stream) -> String {
-        format!("{}/{}", self.path(), stream.file_name())
+        format!("{}/{}", self.path(), stream_file(stream))
     }
 
     /// Where a stream goes while the program runs. Once for each stream.
     pub fn sink(&self, stream: Stream, cap: u64) -> Result<OutputSink> {
         self.shelf
-            .create_name(&stream.spool_name(&self.exec), OUR_MODE)
+            .create_name(&spool_name(stream, &self.exec), OUR_MODE)
             .map(|file| OutputSink::new(file, cap, Excerpt::default()))
             .map_err(|error| error.at(Stage::Open))
     }
@@ -181,11 +171,11 @@ impl ExecFiles {
         stderr: &Captured,
     ) -> Result<Collected> {
         for (stream, captured) in [(Stream::Stdout, stdout), (Stream::Stderr, stderr)] {
-            let spool = c_name(&stream.spool_name(&self.exec)).map_err(collecting)?;
-            self.install(&spool, stream.file_name())
+            let spool = c_name(&spool_name(stream, &self.exec)).map_err(collecting)?;
+            self.install(&spool, stream_file(stream))
                 .map_err(collecting)?;
             collected.streams.push(ManifestEntry {
-                path: name(stream.file_name()),
+                path: name(stream_file(stream)),
                 kind: Kind::File,
                 size: captured.stored,
                 hash: Some(captured.hash.clone()),
@@ -212,7 +202,7 @@ impl ExecFiles {
 
     /// Removes everything of an exec that never started.
     pub fn discard(self) -> Result<()> {
-        let spools = [Stream::Stdout, Stream::Stderr].map(|it| it.spool_name(&self.exec));
+        let spools = [Stream::Stdout, Stream::Stderr].map(|it| spool_name(it, &self.exec));
         let beside = spools.into_iter().chain(lines::names(&self.exec));
         for name in beside.chain([sealed::name(&self.exec)]) {
             match self.shelf.remove_entry(&name) {

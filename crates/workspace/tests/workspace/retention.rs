@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use glovebox_model::{ExecId, ProjectId};
-use glovebox_workspace::{Dir, FileTime, Layout, Retention, Shelved, Stream};
+use glovebox_model::{ExecId, ProjectId, Stream};
+use glovebox_workspace::{Dir, FileTime, Layout, Retention, Shelved};
 
 const FILES: usize = 20;
 

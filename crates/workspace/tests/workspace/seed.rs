@@ -10,9 +10,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use glovebox_model::{ByteString, Code, Error, ExecId, Input, Result, Stage};
+use glovebox_model::{ByteString, Code, Error, ExecId, Input, Result, Stage, Stream};
 use glovebox_workspace::{
-    Dir, Layout, Project, Reset, SeedLimits, SeedRoom, SeedSkip, Seeded, Stream, WorkKind, seed,
+    Dir, Layout, Project, Reset, SeedLimits, SeedRoom, SeedSkip, Seeded, WorkKind, seed,
 };
 use rustix::fs::{CWD, FileType, Mode, OFlags, mkdirat, mknodat, openat};
 

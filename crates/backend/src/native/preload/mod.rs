@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use glovebox_cage::{Event, Handle};
-use glovebox_model::{ByteString, Code, Error, Result, Stage};
+use glovebox_model::{ByteString, Code, Error, Result, Stage, Stream};
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
@@ -21,7 +21,6 @@ use super::sandbox::broken;
 use super::standing::{Standing, ready};
 use super::supervise::{cage_order, no_exec};
 use crate::spec::Order;
-use crate::streams::Stream;
 
 /// The interpreter does nothing but read; should it not, the run must not wait for it.
 const SENDING: Duration = Duration::from_secs(10);

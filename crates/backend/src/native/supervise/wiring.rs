@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use glovebox_model::Result;
+use glovebox_model::{Result, Stream};
 use rustix::io::Errno;
 
 use super::cage_order;
@@ -11,7 +11,6 @@ use crate::native::preload::Interpreter;
 use crate::native::pump::{Inlet, Outlet};
 use crate::native::sandbox::{Seat, broken};
 use crate::spec::Order;
-use crate::streams::Stream;
 
 /// An interpreter's part in a run.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use glovebox_backend::{
     Cancel, Ended, Ending, Notice, Noticed, Observe, Order, Place, Prepared, Run, Sandbox, Sink,
-    Spec, Stream,
+    Spec,
 };
-use glovebox_model::{Access, Bytes, Count, Profile, Result};
+use glovebox_model::{Access, Bytes, Count, Profile, Result, Stream};
 
 use crate::house::{Yard, order, profile, unbound};
 

@@ -1,7 +1,7 @@
 //! `glovebox audit query`.
 
-use glovebox_model::Result;
-use glovebox_store::{AgedEntry, EntryFilter, Page};
+use glovebox_model::{Page, Result};
+use glovebox_store::{AgedEntry, EntryFilter};
 use jiff::Timestamp;
 
 use super::line::{header, line};

@@ -3,6 +3,7 @@
 mod grid;
 mod probe;
 
+use glovebox_api::Target;
 use glovebox_engine::{BackendView, Engine};
 use glovebox_model::Result;
 use glovebox_store::StateDir;
@@ -13,8 +14,8 @@ use crate::args::{BackendCommand, BackendVerb, Global};
 use crate::context::{self, Context};
 use crate::exit::Exit;
 use crate::paint::Paint;
-use crate::remote::{Remote, Target};
 use crate::stdout;
+use glovebox_api::client::Client;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Listed {
@@ -47,7 +48,7 @@ fn list(global: &Global) -> Result<Exit> {
     Ok(Exit::SUCCESS)
 }
 
-fn of_server(remote: &Remote) -> Result<Listed> {
+fn of_server(remote: &Client) -> Result<Listed> {
     remote.get_slowly(Target::new("/v1/backends"))
 }
 

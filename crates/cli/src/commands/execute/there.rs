@@ -3,22 +3,26 @@
 use std::io::Read;
 use std::os::fd::OwnedFd;
 
+use glovebox_api::{SkillAnswer, Target};
 use glovebox_model::{
     ApprovalId, ByteString, Code, Exec, ExecId, Placement, Program, Result, Status, WorkspaceRef,
 };
-use glovebox_serve::answer::SkillAnswer;
 use serde_json::{Map, Value};
 
 use super::{Live, call, invalid};
 use crate::args::{Global, RunOptions};
 use crate::interrupt::Asker;
-use crate::remote::{Audience, BODY_MOST, ExecRequest, Parting, Remote, SkillRequest, Target};
 use crate::{interrupt, render};
+use glovebox_api::client::{Audience, Client, Parting};
+use glovebox_api::{ExecRequest, SkillCallRequest};
+
+/// What the API reads of one exec, inputs and all.
+const BODY_MOST: usize = 16 << 20;
 
 /// `None` when we were told to leave before its end.
 pub(super) fn run(
     global: &Global,
-    remote: &Remote,
+    remote: &Client,
     options: RunOptions,
     program: Program,
 ) -> Result<Option<Exec>> {
@@ -46,7 +50,7 @@ pub(super) fn run(
         (WorkspaceRef::Adopted(_), _) | (_, false) => None,
         (_, true) => Some(read_stdin()?),
     };
-    let request = ExecRequest::new(call, stdin)?;
+    let request = ExecRequest::of(call, stdin)?;
     let (presses, asker) = interrupt::presses()?;
     let taken = submit(remote, || remote.submit(&request, &presses))?;
     if is_left(global, remote, &taken, no_wait) {
@@ -58,7 +62,7 @@ pub(super) fn run(
 /// A call of a skill at a server: its record, and what it answered.
 pub(crate) fn skill(
     global: &Global,
-    remote: &Remote,
+    remote: &Client,
     options: RunOptions,
     (id, inputs): (&str, Map<String, Value>),
     prints: bool,
@@ -75,7 +79,7 @@ pub(crate) fn skill(
     let no_wait = options.exec.no_wait;
     let mut call = call(options, nothing)?;
     call.ids.user_id = None;
-    let request = SkillRequest::new(call, inputs)?;
+    let request = SkillCallRequest::of(call, inputs)?;
     let (presses, asker) = interrupt::presses()?;
     let taken = submit(remote, || {
         remote
@@ -94,13 +98,13 @@ pub(crate) fn skill(
 }
 
 /// An exec that was taken on before, from its first word to its end.
-pub(super) fn go_on(global: &Global, remote: &Remote, exec: &ExecId) -> Result<Option<Exec>> {
+pub(super) fn go_on(global: &Global, remote: &Client, exec: &ExecId) -> Result<Option<Exec>> {
     attend(global, remote, exec, global.json, interrupt::presses()?)
 }
 
 fn follow(
     global: &Global,
-    remote: &Remote,
+    remote: &Client,
     exec: Exec,
     silent: bool,
     (presses, asker): (OwnedFd, Asker),
@@ -113,7 +117,7 @@ fn follow(
 
 fn attend(
     global: &Global,
-    remote: &Remote,
+    remote: &Client,
     id: &ExecId,
     silent: bool,
     (presses, asker): (OwnedFd, Asker),
@@ -131,7 +135,7 @@ fn attend(
         }
     };
     let audience = Audience {
-        live: live.sink(),
+        live: live.output(),
         waits: &mut waits,
         presses,
     };
@@ -154,7 +158,7 @@ fn attend(
 
 /// Whether people are asked about it, and it is left to them. Whoever can answer, or knows somebody
 /// who can, is told how.
-fn is_left(global: &Global, remote: &Remote, exec: &Exec, no_wait: bool) -> bool {
+fn is_left(global: &Global, remote: &Client, exec: &Exec, no_wait: bool) -> bool {
     let asked = exec.status == Status::AwaitingApproval;
     if let (true, Some(approval), false) = (asked, &exec.approval_id, global.quiet) {
         note_asked(remote, exec, approval, no_wait);
@@ -162,7 +166,7 @@ fn is_left(global: &Global, remote: &Remote, exec: &Exec, no_wait: bool) -> bool
     asked && no_wait
 }
 
-fn note_asked(remote: &Remote, exec: &Exec, approval: &ApprovalId, no_wait: bool) {
+fn note_asked(remote: &Client, exec: &Exec, approval: &ApprovalId, no_wait: bool) {
     let server = remote.address();
     // Nobody follows it here any more: whoever lets it start may.
     let then = if no_wait { " --run" } else { "" };
@@ -175,7 +179,7 @@ fn note_asked(remote: &Remote, exec: &Exec, approval: &ApprovalId, no_wait: bool
 }
 
 /// Taken on, or a refusal that is on record.
-fn submit(remote: &Remote, send: impl FnOnce() -> Result<Exec>) -> Result<Exec> {
+fn submit(remote: &Client, send: impl FnOnce() -> Result<Exec>) -> Result<Exec> {
     match send() {
         Err(error) if error.code == Code::PolicyDenied => match &error.exec_id {
             Some(id) => {
@@ -191,7 +195,7 @@ fn submit(remote: &Remote, send: impl FnOnce() -> Result<Exec>) -> Result<Exec> 
     }
 }
 
-fn get(remote: &Remote, id: &str) -> Result<Exec> {
+fn get(remote: &Client, id: &str) -> Result<Exec> {
     remote.get(Target::new("/v1/execs").segment(id))
 }
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::IsTerminal;
 use std::path::Path;
 
+use glovebox_api::{CopyRequest, MkdirRequest, MoveRequest, ReplaceRequest};
 use glovebox_model::{ByteString, Code, Error, Result, Stage};
 use serde::Serialize;
 
@@ -12,7 +13,7 @@ use crate::exit::Exit;
 use crate::human::{count, size};
 use crate::render::{self, one_line};
 use crate::stdout;
-use crate::workspaces::{self, Expected, Missing, MoveAsk, ReplaceAsk, WriteAsk};
+use crate::workspaces::{self, Expected, Missing};
 
 fn invalid(message: impl Into<String>) -> Error {
     Error::new(Code::InvalidArgument, Stage::Parse, message)
@@ -33,18 +34,15 @@ fn name(path: &ByteString) -> String {
 }
 
 pub(super) fn write(global: &Global, args: WriteArgs) -> Result<Exit> {
-    let path = workspaces::inside(&args.at.path)?;
+    let path = workspaces::changed(&args.at.path)?;
     let source = source(args.source.as_deref())?;
-    let ask = WriteAsk {
-        mode: args.mode,
-        condition: match (args.if_match, args.new) {
-            (Some(etag), _) => Expected::Marked(etag),
-            (None, true) => Expected::Nothing,
-            (None, false) => Expected::Anything,
-        },
+    let expected = match (args.if_match, args.new) {
+        (Some(etag), _) => Expected::Marked(etag),
+        (None, true) => Expected::Nothing,
+        (None, false) => Expected::Anything,
     };
     let workspace = workspaces::open(global, &args.at.which, Missing::Make)?;
-    let info = workspace.write(&path, source, &ask)?;
+    let info = workspace.write(&path, source, args.mode, &expected)?;
     let remark = format!("`{}` has {}", name(&info.path), size(info.size));
     say(global, &info, &remark)
 }
@@ -73,9 +71,12 @@ fn source(path: Option<&Path>) -> Result<File> {
 }
 
 pub(super) fn mkdir(global: &Global, args: &MkdirArgs) -> Result<Exit> {
-    let path = workspaces::inside(&args.at.path)?;
+    let path = workspaces::changed(&args.at.path)?;
     let workspace = workspaces::open(global, &args.at.which, Missing::Make)?;
-    let info = workspace.mkdir(&path, args.parents)?;
+    let info = workspace.mkdir(&MkdirRequest {
+        path: path.to_byte_string(),
+        parents: args.parents,
+    })?;
     let remark = format!("`{}` is there", name(&info.path));
     say(global, &info, &remark)
 }
@@ -90,7 +91,7 @@ pub(super) fn remove(global: &Global, args: &FileRmArgs) -> Result<Exit> {
     let paths: Vec<_> = args
         .paths
         .iter()
-        .map(|path| workspaces::inside(path))
+        .map(|path| workspaces::changed(path))
         .collect::<Result<_>>()?;
     let workspace = workspaces::open(global, &args.which, Missing::Refuse)?;
     let (mut removed, mut exit) = (Vec::new(), Exit::SUCCESS);
@@ -113,27 +114,36 @@ pub(super) fn remove(global: &Global, args: &FileRmArgs) -> Result<Exit> {
     Ok(exit)
 }
 
-fn paths(paths: &FromTo) -> Result<MoveAsk> {
-    Ok(MoveAsk {
-        from: workspaces::inside(&paths.from)?,
-        to: workspaces::inside(&paths.to)?,
-        overwrite: paths.force,
-        parents: paths.parents,
-    })
+fn paths(paths: &FromTo) -> Result<(ByteString, ByteString)> {
+    let (from, to) = (
+        workspaces::changed(&paths.from)?,
+        workspaces::changed(&paths.to)?,
+    );
+    Ok((from.to_byte_string(), to.to_byte_string()))
 }
 
 pub(super) fn rename(global: &Global, args: &MvArgs) -> Result<Exit> {
-    let ask = paths(&args.paths)?;
+    let (from, to) = paths(&args.paths)?;
     let workspace = workspaces::open(global, &args.paths.which, Missing::Refuse)?;
-    let info = workspace.rename(&ask)?;
+    let info = workspace.rename(&MoveRequest {
+        from,
+        to,
+        overwrite: args.paths.force,
+        parents: args.paths.parents,
+    })?;
     let remark = format!("it is `{}` now", name(&info.path));
     say(global, &info, &remark)
 }
 
 pub(super) fn copy(global: &Global, args: &CpArgs) -> Result<Exit> {
-    let ask = paths(&args.paths)?;
+    let (from, to) = paths(&args.paths)?;
     let workspace = workspaces::open(global, &args.paths.which, Missing::Refuse)?;
-    let copied = workspace.copy(&ask)?;
+    let copied = workspace.copy(&CopyRequest {
+        from,
+        to,
+        overwrite: args.paths.force,
+        parents: args.paths.parents,
+    })?;
     let files = count(copied.files, "file", "files");
     let skipped = match copied.skipped {
         0 => String::new(),
@@ -148,15 +158,16 @@ pub(super) fn copy(global: &Global, args: &CpArgs) -> Result<Exit> {
 }
 
 pub(super) fn replace(global: &Global, args: ReplaceArgs) -> Result<Exit> {
-    let path = workspaces::inside(&args.at.path)?;
-    let ask = ReplaceAsk {
+    let path = workspaces::changed(&args.at.path)?;
+    let ask = ReplaceRequest {
+        path: path.to_byte_string(),
         old: args.old,
         new: args.new,
         all: args.all,
         etag: args.if_match,
     };
     let workspace = workspaces::open(global, &args.at.which, Missing::Refuse)?;
-    let replaced = workspace.replace(&path, &ask)?;
+    let replaced = workspace.replace(&ask)?;
     let times = count(replaced.times, "place", "places");
     let remark = format!("replaced in {times} of `{}`", name(&replaced.file.path));
     say(global, &replaced, &remark)

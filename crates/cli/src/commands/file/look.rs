@@ -2,8 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use glovebox_api::{FileInfo, FileKind, GlobRequest, SearchAnswer, SearchMatch, SearchRequest};
 use glovebox_model::{Code, Error, Result, Stage};
-use glovebox_serve::answer::{FileInfo, FileKind, SearchAnswer, SearchMatch};
+use glovebox_workspace::RelPath;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -17,14 +18,14 @@ use crate::screen::Screen;
 use crate::sheet::Sheet;
 use crate::stdout;
 use crate::table::{Cell, Table};
-use crate::workspaces::{self, GlobAsk, GrepAsk, ListAsk, Missing};
+use crate::workspaces::{self, Listed, Missing};
 
 /// A whole file in one JSON value.
 const JSON_BYTES: u64 = 64 << 20;
 
 pub(super) fn list(global: &Global, args: FileLsArgs) -> Result<Exit> {
     let path = start(args.under.path.as_deref())?;
-    let page = ListAsk {
+    let page = Listed {
         depth: args.depth,
         limit: args.limit,
         after: args.after,
@@ -159,16 +160,17 @@ pub(super) fn stat(global: &Global, args: &StatArgs) -> Result<Exit> {
 }
 
 pub(super) fn grep(global: &Global, args: GrepArgs) -> Result<Exit> {
-    let ask = GrepAsk {
-        path: start(args.under.path.as_deref())?,
+    let under = start(args.under.path.as_deref())?;
+    let ask = SearchRequest {
+        path: under.as_ref().map(RelPath::to_byte_string),
         pattern: args.pattern,
         regex: !args.fixed,
         ignore_case: args.ignore_case,
-        context: args.context,
+        context: args.context.into(),
         include: args.include,
         exclude: args.exclude,
         hidden: args.hidden,
-        limit: args.limit,
+        limit: Some(args.limit.into()),
     };
     let workspace = workspaces::open(global, &args.under.which, Missing::Refuse)?;
     let found = workspace.grep(&ask)?;
@@ -217,11 +219,12 @@ fn matches(found: &SearchAnswer, context: bool, paint: Paint) -> String {
 }
 
 pub(super) fn glob(global: &Global, args: GlobArgs) -> Result<Exit> {
-    let ask = GlobAsk {
-        path: start(args.under.path.as_deref())?,
+    let under = start(args.under.path.as_deref())?;
+    let ask = GlobRequest {
+        path: under.as_ref().map(RelPath::to_byte_string),
         pattern: args.pattern,
         hidden: args.hidden,
-        limit: args.limit,
+        limit: Some(args.limit.into()),
     };
     let workspace = workspaces::open(global, &args.under.which, Missing::Refuse)?;
     let found = workspace.glob(&ask)?;

@@ -5,8 +5,8 @@ use std::io::{IsTerminal, Seek};
 use std::path::Path;
 use std::time::Duration;
 
+use glovebox_api::UnpackAnswer;
 use glovebox_model::{Code, Error, Result, Stage};
-use glovebox_serve::answer::UnpackAnswer;
 use glovebox_workspace::archive::UnpackLimits;
 use glovebox_workspace::files::{self, DownloadLimits, Format, Parents, Placement, Source};
 use glovebox_workspace::{Dir, RelPath};
@@ -14,12 +14,13 @@ use serde::Serialize;
 
 use super::start;
 use crate::args::{ArchiveFormat, DownloadArgs, Global, UploadArgs};
+use crate::context::directory;
 use crate::exit::Exit;
 use crate::fresh_file::FreshFile;
 use crate::human::{count, size};
 use crate::screen::Screen;
 use crate::stop::{Stop, canceled};
-use crate::workspaces::{self, Missing, Workspace, directory};
+use crate::workspaces::{self, Missing, Workspace};
 use crate::{render, stdout};
 
 fn invalid(message: impl Into<String>) -> Error {
@@ -99,7 +100,7 @@ pub(super) fn download(global: &Global, args: &DownloadArgs) -> Result<Exit> {
     let output = args.output.as_path();
     let name = output.to_string_lossy();
     let workspace = workspaces::open(global, &args.under.which, Missing::Refuse)?;
-    let (workspace, path) = (workspace.as_ref(), path.as_ref());
+    let (workspace, path) = (&workspace, path.as_ref());
     if output == Path::new("-") {
         if std::io::stdout().is_terminal() {
             return Err(
@@ -140,7 +141,7 @@ pub(super) fn download(global: &Global, args: &DownloadArgs) -> Result<Exit> {
 }
 
 fn pack(
-    workspace: &dyn Workspace,
+    workspace: &Workspace,
     path: Option<&RelPath>,
     format: ArchiveFormat,
     out: &mut dyn std::io::Write,
@@ -153,11 +154,7 @@ fn pack(
 }
 
 /// What a workspace holds is nobody's word: it is unpacked as a stranger's archive is.
-fn unpack(
-    workspace: &dyn Workspace,
-    path: Option<&RelPath>,
-    output: &Path,
-) -> Result<UnpackAnswer> {
+fn unpack(workspace: &Workspace, path: Option<&RelPath>, output: &Path) -> Result<UnpackAnswer> {
     let stop = Stop::listen()?;
     let is_new = match std::fs::create_dir(output) {
         Ok(()) => true,
@@ -180,7 +177,7 @@ fn unpack(
 
 fn unpack_into(
     target: &Dir,
-    workspace: &dyn Workspace,
+    workspace: &Workspace,
     path: Option<&RelPath>,
     stop: &Stop,
 ) -> Result<UnpackAnswer> {
@@ -200,5 +197,9 @@ fn unpack_into(
             .at(Stage::Close)
             .hint("`--output FILE.tar` gets it as an archive, with everything in it")
     })?;
-    Ok(unpacked.into())
+    Ok(UnpackAnswer {
+        entries: unpacked.entries,
+        files: unpacked.files,
+        bytes: unpacked.bytes,
+    })
 }

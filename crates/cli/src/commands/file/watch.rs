@@ -1,7 +1,7 @@
 //! `glovebox file watch`.
 
+use glovebox_api::{WatchChange, WatchKind};
 use glovebox_model::Result;
-use glovebox_serve::answer::{WatchChange, WatchKind};
 use serde::Serialize;
 
 use super::start;

@@ -9,9 +9,10 @@ use crate::commands::execute::call;
 use crate::commands::run::program;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::remote::{ExecRequest, Remote, Target};
 use crate::render::printable;
 use crate::stdout;
+use glovebox_api::client::Client;
+use glovebox_api::{ExecRequest, Target};
 
 pub(crate) fn run(global: &Global, args: ExplainArgs) -> Result<Exit> {
     let context = Context::new(global);
@@ -49,12 +50,12 @@ fn decide(config: &Config, call: Call) -> Result<Explanation> {
 }
 
 /// Nothing is run, so it does not matter that a server has no such directory.
-fn ask(remote: &Remote, mut call: Call) -> Result<Explanation> {
+fn ask(remote: &Client, mut call: Call) -> Result<Explanation> {
     if let WorkspaceRef::Adopted(_) = call.workspace {
         call.workspace = WorkspaceRef::Scratch;
     }
     remote.post(
         Target::new("/v1/policy/explain"),
-        &ExecRequest::new(call, None)?,
+        &ExecRequest::of(call, None)?,
     )
 }

@@ -1,5 +1,6 @@
 //! `glovebox policy replay`.
 
+use glovebox_api::Target;
 use std::fmt::Write as _;
 
 use glovebox_engine::{Difference, Replayed};
@@ -12,7 +13,6 @@ use crate::context::{Context, config_text};
 use crate::exit::Exit;
 use crate::human::{clip, count, time};
 use crate::paint::{Paint, Tone};
-use crate::remote::Target;
 use crate::render::one_line;
 use crate::stdout;
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use glovebox_model::{Permit, Reason, Result};
-use glovebox_store::{Entry, EntryFilter, Kind, Page};
+use glovebox_model::{Page, Permit, Reason, Result};
+use glovebox_store::{Entry, EntryFilter, Kind};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 

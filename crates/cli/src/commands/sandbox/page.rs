@@ -1,8 +1,7 @@
 //! `glovebox sandbox info` and `glovebox sandbox explain`: one sandbox on a page.
 
 use glovebox_engine::{Next, SandboxExplanation};
-use glovebox_model::{Access, Published, Result, Sandbox, SandboxConfig};
-use glovebox_policy::LimitField;
+use glovebox_model::{Access, LimitField, Published, Result, Sandbox, SandboxConfig};
 use jiff::Timestamp;
 
 use super::list::{backend, tone};

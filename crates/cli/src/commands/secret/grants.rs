@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use glovebox_engine::GrantSecret;
+use glovebox_api::{Id, SecretGrantRequest};
 use glovebox_model::{Result, SecretGrant};
 use glovebox_store::SecretGrantFilter;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::keeping::Keeping;
 use super::tell_of_holds;
@@ -18,12 +18,14 @@ use crate::stdout;
 use crate::table::{Cell, Table};
 
 pub(super) fn grant(global: &Global, keeping: &Keeping, args: SecretGrantArgs) -> Result<Exit> {
-    let grant = keeping.grant(GrantSecret {
+    let lasts = SignedDuration::try_from(Duration::from_millis(args.lasts.get())).ok();
+    let end = lasts.and_then(|it| Timestamp::now().saturating_add::<SignedDuration>(it).ok());
+    let grant = keeping.grant(&SecretGrantRequest {
         secret: args.name,
-        conversation_id: args.conversation,
-        agent_id: args.agent,
+        conversation_id: args.conversation.map(Id),
+        agent_id: args.agent.map(Id),
         deliveries: (!args.deliver.is_empty()).then(|| args.deliver.into_iter().collect()),
-        lasts: Some(Duration::from_millis(args.lasts.get())),
+        expires_at: end,
     })?;
     if global.json {
         stdout::json(&grant)?;

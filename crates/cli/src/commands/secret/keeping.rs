@@ -1,21 +1,12 @@
-//! Where secrets are kept: in the state directory, or at a server.
+//! The secrets of a space, through the API.
 
-use std::collections::BTreeSet;
+use glovebox_api::client::{Address, Client};
+use glovebox_api::{SecretGrantRequest, SecretRequest, Target};
+use glovebox_engine::{Removal, Revocation};
+use glovebox_model::{Code, Error, GrantId, Page, Result, Secret, SecretGrant, SecretName, Stage};
+use glovebox_store::SecretGrantFilter;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use glovebox_engine::{GrantSecret, Removal, Revocation, Secrets, SetSecret, Vault};
-use glovebox_model::{
-    Code, Delivery, Error, GrantId, HostPort, Result, Secret, SecretGrant, SecretName, SpaceId,
-    Stage,
-};
-use glovebox_store::{Actor, Page, SecretGrantFilter, Store};
-use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
-use zeroize::Zeroizing;
-
-use crate::context::{self, Context};
-use crate::remote::{Address, Remote, Target};
+use crate::context::Context;
 
 const SECRETS: &str = "/v1/secrets";
 const GRANTS: &str = "/v1/secret-grants";
@@ -24,188 +15,115 @@ const GRANTS: &str = "/v1/secret-grants";
 const GRANTS_MOST: usize = 1000;
 
 #[derive(Debug)]
-pub(super) enum Keeping {
-    Here(Box<Here>),
-    There(Box<Remote>),
-}
-
-#[derive(Debug)]
-pub(super) struct Here {
-    store: Store,
-    vault: Vault,
-}
-
-/// The body of a secret, as the API takes it.
-#[derive(Serialize)]
-struct SecretBody<'a> {
-    value_base64: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hosts: &'a Option<BTreeSet<HostPort>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    deliveries: &'a Option<BTreeSet<Delivery>>,
-}
-
-#[derive(Serialize)]
-struct GrantBody {
-    secret: SecretName,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    conversation_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    deliveries: Option<BTreeSet<Delivery>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<Timestamp>,
-}
-
-impl Here {
-    /// Makes what is not there: something is about to be written.
-    pub(super) fn open(context: &Context<'_>) -> Result<Self> {
-        let (state, store) = context.place()?.open()?;
-        let vault = Vault::new(&state, context.secrets_key()?);
-        Ok(Self { store, vault })
-    }
-
-    pub(super) fn secrets(&self) -> Secrets<'_> {
-        Secrets::new(&self.store, &self.vault)
-    }
-}
-
-/// Whoever has the state directory.
-pub(super) fn operator() -> Actor {
-    Actor {
-        token_id: None,
-        name: context::user(),
-    }
-}
+pub(super) struct Keeping(Client);
 
 impl Keeping {
     pub(super) fn open(context: &Context<'_>) -> Result<Self> {
-        Ok(match context.server()? {
-            Some(remote) => Self::There(Box::new(remote)),
-            None => Self::Here(Box::new(Here::open(context)?)),
-        })
+        context.store_api().map(Self)
     }
 
-    pub(super) fn set(&self, set: SetSecret) -> Result<Secret> {
-        match self {
-            Self::Here(here) => here.secrets().set(&SpaceId::local(), set, &operator()),
-            Self::There(remote) => {
-                ensure_private(remote)?;
-                let text = Zeroizing::new(STANDARD.encode(&set.value));
-                let body = SecretBody {
-                    value_base64: &text,
-                    hosts: &set.hosts,
-                    deliveries: &set.deliveries,
-                };
-                remote.put_json(Target::new(SECRETS).segment(set.name.as_str()), &body)
-            }
-        }
+    pub(super) fn set(&self, name: &SecretName, request: &SecretRequest) -> Result<Secret> {
+        self.ensure_private()?;
+        let target = Target::new(SECRETS).segment(name.as_str());
+        // What the value is, the command line said.
+        self.0
+            .put(target, request)
+            .map_err(|error| match error.code {
+                Code::Conflict if !self.0.is_remote() => Error {
+                    code: Code::InvalidArgument,
+                    ..error
+                },
+                _ => error,
+            })
     }
 
     pub(super) fn list(&self, limit: usize, cursor: Option<&SecretName>) -> Result<Page<Secret>> {
-        match self {
-            Self::Here(here) => {
-                let cursor = cursor.map(|name| name.as_str());
-                here.secrets().list(&SpaceId::local(), limit, cursor)
-            }
-            Self::There(remote) => remote.get(
-                Target::new(SECRETS)
-                    .query("limit", limit)
-                    .optional("cursor", cursor),
-            ),
-        }
+        let target = Target::new(SECRETS).query("limit", limit);
+        self.0.get(target.optional("cursor", cursor))
     }
 
     pub(super) fn remove(&self, name: &SecretName) -> Result<Removal> {
-        match self {
-            Self::Here(here) => here.secrets().remove(&SpaceId::local(), name, &operator()),
-            Self::There(remote) => remote.delete(Target::new(SECRETS).segment(name.as_str())),
-        }
+        let removed = self.0.delete(Target::new(SECRETS).segment(name.as_str()));
+        removed.map_err(|error: Error| match error.code {
+            Code::NotFound => error.hint(format!("`glovebox secret set {name}` makes it")),
+            _ => error,
+        })
     }
 
-    pub(super) fn grant(&self, asked: GrantSecret) -> Result<SecretGrant> {
-        match self {
-            Self::Here(here) => here.secrets().grant(&SpaceId::local(), asked, &operator()),
-            Self::There(remote) => {
-                let lasts = asked.lasts.and_then(|it| SignedDuration::try_from(it).ok());
-                let end = |lasts| {
-                    Timestamp::now()
-                        .saturating_add::<SignedDuration>(lasts)
-                        .ok()
-                };
-                let body = GrantBody {
-                    secret: asked.secret,
-                    conversation_id: asked.conversation_id,
-                    agent_id: asked.agent_id,
-                    deliveries: asked.deliveries,
-                    expires_at: lasts.and_then(end),
-                };
-                remote.post(Target::new(GRANTS), &body)
-            }
-        }
+    pub(super) fn grant(&self, request: &SecretGrantRequest) -> Result<SecretGrant> {
+        self.0.post(Target::new(GRANTS), request)
     }
 
     pub(super) fn grants(&self, filter: &SecretGrantFilter) -> Result<Page<SecretGrant>> {
-        match self {
-            Self::Here(here) => here.secrets().grants(&SpaceId::local(), filter),
-            Self::There(remote) => remote.get(
-                Target::new(GRANTS)
-                    .optional("secret", filter.secret.as_ref())
-                    .optional("all", filter.include_ended.then_some(true))
-                    .optional("limit", Some(filter.limit).filter(|limit| *limit > 0))
-                    .optional("cursor", filter.cursor.as_deref()),
-            ),
-        }
+        self.0.get(
+            Target::new(GRANTS)
+                .optional("secret", filter.secret.as_ref())
+                .optional("all", filter.include_ended.then_some(true))
+                .optional("limit", Some(filter.limit).filter(|limit| *limit > 0))
+                .optional("cursor", filter.cursor.as_deref()),
+        )
     }
 
     pub(super) fn revoke(&self, id: &GrantId) -> Result<Revocation> {
-        match self {
-            Self::Here(here) => here.secrets().revoke(&SpaceId::local(), id, &operator()),
-            Self::There(remote) => remote.delete(Target::new(GRANTS).segment(id.as_str())),
-        }
+        self.0.delete(Target::new(GRANTS).segment(id.as_str()))
     }
 
     /// All grants of a secret that are in force.
     pub(super) fn revoke_all(&self, name: &SecretName) -> Result<Revocation> {
-        match self {
-            Self::Here(here) => here
-                .secrets()
-                .revoke_all(&SpaceId::local(), name, &operator()),
-            Self::There(_) => {
-                let mut all = Revocation {
-                    revoked: Vec::new(),
-                    still_held: Vec::new(),
-                };
-                let filter = SecretGrantFilter {
-                    secret: Some(name.clone()),
-                    limit: GRANTS_MOST,
-                    ..SecretGrantFilter::default()
-                };
-                for grant in self.grants(&filter)?.items {
-                    let one = self.revoke(&grant.grant_id)?;
-                    all.revoked.extend(one.revoked);
-                    all.still_held.extend(one.still_held);
-                }
-                Ok(all)
+        let mut all = Revocation {
+            revoked: Vec::new(),
+            still_held: Vec::new(),
+        };
+        let filter = SecretGrantFilter {
+            secret: Some(name.clone()),
+            limit: GRANTS_MOST,
+            ..SecretGrantFilter::default()
+        };
+        self.ensure_there(name)?;
+        loop {
+            let grants = self.grants(&filter)?.items;
+            if grants.is_empty() {
+                return Ok(all);
+            }
+            for grant in grants {
+                let one = self.revoke(&grant.grant_id)?;
+                all.revoked.extend(one.revoked);
+                all.still_held.extend(one.still_held);
             }
         }
     }
-}
 
-/// A token in the clear can be revoked; a secret in the clear is everybody's.
-fn ensure_private(remote: &Remote) -> Result<()> {
-    let address = remote.address();
-    let is_exposed = address
-        .parse::<Address>()
-        .map_or(true, |it| it.is_exposed());
-    match is_exposed {
-        false => Ok(()),
-        true => Err(Error::new(
-            Code::InvalidArgument,
-            Stage::Parse,
-            format!("the value would go to `{address}` in the clear"),
-        )
-        .hint("use `https://`, or set it at the machine itself")),
+    fn ensure_there(&self, name: &SecretName) -> Result<()> {
+        let mut cursor = None;
+        loop {
+            let page = self.list(GRANTS_MOST, cursor.as_ref())?;
+            if page.items.iter().any(|it| it.name == *name) {
+                return Ok(());
+            }
+            cursor = page.items.into_iter().last().map(|it| it.name);
+            if page.next.is_none() || cursor.is_none() {
+                let message = format!("there is no secret `{name}`");
+                return Err(Error::new(Code::NotFound, Stage::Parse, message)
+                    .hint("`glovebox secret ls` lists them"));
+            }
+        }
+    }
+
+    /// A token in the clear can be revoked; a secret in the clear is everybody's.
+    fn ensure_private(&self) -> Result<()> {
+        let address = self.0.address();
+        let is_exposed = || match address.parse::<Address>() {
+            Ok(address) => address.is_exposed(),
+            Err(_) => true,
+        };
+        match self.0.is_remote() && is_exposed() {
+            false => Ok(()),
+            true => Err(Error::new(
+                Code::InvalidArgument,
+                Stage::Parse,
+                format!("the value would go to `{address}` in the clear"),
+            )
+            .hint("use `https://`, or set it at the machine itself")),
+        }
     }
 }

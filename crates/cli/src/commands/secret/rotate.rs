@@ -1,11 +1,11 @@
 //! `glovebox secret rotate-key`.
 
-use glovebox_engine::NewKey;
+use glovebox_engine::{NewKey, Secrets, Vault};
 use glovebox_model::Result;
+use glovebox_store::Actor;
 
-use super::keeping::{Here, operator};
 use crate::args::{Global, RotateKeyArgs};
-use crate::context::Context;
+use crate::context::{self, Context};
 use crate::exit::Exit;
 use crate::human::count;
 use crate::render;
@@ -13,9 +13,13 @@ use crate::stdout;
 
 pub(super) fn run(global: &Global, context: &Context<'_>, args: RotateKeyArgs) -> Result<Exit> {
     let new = args.new_key_file.map_or(NewKey::Generated, NewKey::File);
-    let rotated = Here::open(context)?
-        .secrets()
-        .rotate_key(new, &operator())?;
+    let (state, store) = context.place()?.open()?;
+    let vault = Vault::new(&state, context.secrets_key()?);
+    let by = Actor {
+        token_id: None,
+        name: context::user(),
+    };
+    let rotated = Secrets::new(&store, &vault).rotate_key(new, &by)?;
     if global.json {
         stdout::json(&rotated)?;
     } else if !global.quiet {

@@ -1,6 +1,6 @@
 //! `glovebox secret set`.
 
-use glovebox_engine::SetSecret;
+use glovebox_api::{Destination, SecretRequest, SecretValue};
 use glovebox_model::{Delivery, Result};
 
 use super::keeping::Keeping;
@@ -14,12 +14,13 @@ use crate::stdout;
 pub(super) fn run(global: &Global, context: &Context<'_>, args: SecretSetArgs) -> Result<Exit> {
     let keeping = Keeping::open(context)?;
     let given = value::read(&args.name, args.from_file.as_deref(), args.keep_newline)?;
-    let secret = keeping.set(SetSecret {
-        name: args.name,
-        value: given.value,
-        hosts: (!args.host.is_empty()).then(|| args.host.into_iter().collect()),
+    let hosts = args.host.iter().map(|it| Destination(it.to_string()));
+    let request = SecretRequest {
+        value_base64: SecretValue(given.value),
+        hosts: (!args.host.is_empty()).then(|| hosts.collect()),
         deliveries: (!args.deliver.is_empty()).then(|| args.deliver.into_iter().collect()),
-    })?;
+    };
+    let secret = keeping.set(&args.name, &request)?;
     if given.trimmed && !global.quiet {
         render::note("the newline at its end was left out; `--keep-newline` keeps it");
     }

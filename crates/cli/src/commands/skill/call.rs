@@ -2,8 +2,8 @@
 
 use std::io::{self, Read, Write};
 
+use glovebox_api::SkillAnswer;
 use glovebox_model::{Code, Error, Exec, Result, Stage, Status};
-use glovebox_serve::answer::SkillAnswer;
 use glovebox_skill::{OUTPUT_BYTES_MAX, OUTPUT_FILE, Skill};
 use serde_json::{Map, Value};
 
@@ -91,7 +91,7 @@ fn answered(context: &Context<'_>, skill: &Skill, exec: Exec) -> Result<SkillAns
         _ => None,
     };
     let output = skill.output(&exec, written.as_deref());
-    Ok(SkillAnswer::new(exec, output))
+    Ok(glovebox_skill::answer(exec, output))
 }
 
 /// One byte more than is taken, and no other.

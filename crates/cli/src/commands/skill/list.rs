@@ -1,7 +1,7 @@
 //! `glovebox skill ls`.
 
+use glovebox_api::{InvalidSkill, SkillInfo, SkillOrigin};
 use glovebox_model::Result;
-use glovebox_serve::answer::{InvalidSkill, SkillInfo, SkillOrigin};
 
 use crate::args::Global;
 use crate::context::Context;

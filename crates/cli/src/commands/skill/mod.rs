@@ -9,14 +9,13 @@ mod remove;
 
 use std::path::Path;
 
+use glovebox_api::{SkillInfo, SkillList, Target};
 use glovebox_model::{Code, Error, Result, Stage};
 use glovebox_policy::Config;
-use glovebox_serve::answer::{SkillInfo, SkillList};
 
 use crate::args::{Global, SkillCommand, SkillLsArgs, SkillVerb};
 use crate::context::{self, Context};
 use crate::exit::Exit;
-use crate::remote::Target;
 
 pub(crate) fn run(global: &Global, command: SkillCommand) -> Result<Exit> {
     match command.verb {
@@ -47,13 +46,7 @@ fn all(context: &Context<'_>) -> Result<(SkillList, Vec<String>)> {
     let listing = catalogue.list()?;
     let idle = catalogue.idle_pins(&listing).map(str::to_owned).collect();
     let tools = context.config()?.tools_for(&context::local_ids(None));
-    let info = |skill: &glovebox_skill::Skill| {
-        SkillInfo::of(skill, tools.check(&skill.reference().tool()).allowed)
-    };
-    let listed = SkillList {
-        skills: listing.skills.iter().map(info).collect(),
-        invalid: listing.invalid.into_iter().map(Into::into).collect(),
-    };
+    let listed = listing.answer(|it| tools.check(&it.reference().tool()).allowed);
     Ok((listed, idle))
 }
 
@@ -64,5 +57,5 @@ fn one(context: &Context<'_>, id: &str) -> Result<SkillInfo> {
     let skill = context.skills()?.find(id)?;
     let tools = context.config()?.tools_for(&context::local_ids(None));
     let allowed = tools.check(&skill.reference().tool()).allowed;
-    Ok(SkillInfo::whole(&skill, allowed))
+    Ok(skill.whole_info(allowed))
 }

@@ -2,8 +2,8 @@
 
 use std::io::IsTerminal;
 
+use glovebox_api::{DiffAnswer, DiffChange, DiffEntryKind, DiffKind, DiffText};
 use glovebox_model::{Code, Error, Result, SnapshotId, Stage};
-use glovebox_serve::answer::{DiffAnswer, DiffChange, DiffEntryKind, DiffKind, DiffText};
 
 use super::resolve;
 use crate::args::{DiffArgs, Global};
@@ -16,7 +16,7 @@ use crate::{render, stdout};
 
 pub(super) fn run(global: &Global, args: &DiffArgs) -> Result<Exit> {
     let workspace = workspaces::open(global, &args.which, Missing::Refuse)?;
-    let workspace = workspace.as_ref();
+    let workspace = &workspace;
     let from = match &args.from {
         Some(name) => resolve(workspace, name)?,
         None => newest(workspace)?,
@@ -44,7 +44,7 @@ pub(super) fn run(global: &Global, args: &DiffArgs) -> Result<Exit> {
     Ok(Exit::SUCCESS)
 }
 
-fn newest(workspace: &dyn Workspace) -> Result<SnapshotId> {
+fn newest(workspace: &Workspace) -> Result<SnapshotId> {
     let newest = workspace.snapshots()?.items.into_iter().next();
     newest.map(|it| it.snapshot_id).ok_or_else(|| {
         let message = "this workspace has no snapshot to compare with";

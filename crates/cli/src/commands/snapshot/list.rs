@@ -1,7 +1,7 @@
 //! `glovebox snapshot ls` and `show`.
 
+use glovebox_api::{SnapshotCounts, SnapshotInfo};
 use glovebox_model::Result;
-use glovebox_serve::answer::{SnapshotCounts, SnapshotInfo};
 use jiff::Timestamp;
 
 use super::resolve;
@@ -60,7 +60,7 @@ fn table(items: &[SnapshotInfo], now: Timestamp) -> Table<7> {
 
 pub(super) fn one(global: &Global, args: &SnapshotShowArgs) -> Result<Exit> {
     let workspace = workspaces::open(global, &args.which, Missing::Refuse)?;
-    let snapshot = workspace.snapshot(&resolve(workspace.as_ref(), &args.id)?)?;
+    let snapshot = workspace.snapshot(&resolve(&workspace, &args.id)?)?;
     if global.json {
         stdout::json(&snapshot)?;
         return Ok(Exit::SUCCESS);

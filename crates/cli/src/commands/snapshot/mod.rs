@@ -4,9 +4,9 @@ mod compare;
 mod list;
 mod upkeep;
 
-use glovebox_engine::SnapshotAsk;
+use glovebox_api::RestoreCounts;
+use glovebox_api::SnapshotRequest;
 use glovebox_model::{Code, Error, Result, SnapshotId, Stage};
-use glovebox_serve::answer::RestoreCounts;
 
 use crate::args::{Global, RestoreArgs, SnapshotCommand, SnapshotRmArgs, SnapshotVerb, TakeArgs};
 use crate::exit::Exit;
@@ -29,7 +29,7 @@ pub(crate) fn run(global: &Global, command: SnapshotCommand) -> Result<Exit> {
 
 fn take(global: &Global, args: TakeArgs) -> Result<Exit> {
     let workspace = workspaces::open(global, &args.which, Missing::Refuse)?;
-    let taken = workspace.take(SnapshotAsk {
+    let taken = workspace.take(&SnapshotRequest {
         label: args.label,
         note: args.note,
         live: args.live,
@@ -54,7 +54,7 @@ fn take(global: &Global, args: TakeArgs) -> Result<Exit> {
 
 fn restore(global: &Global, args: &RestoreArgs) -> Result<Exit> {
     let workspace = workspaces::open(global, &args.which, Missing::Refuse)?;
-    let id = resolve(workspace.as_ref(), &args.id)?;
+    let id = resolve(&workspace, &args.id)?;
     let done = workspace.restore(&id, present(args.no_snapshot_before))?;
     if global.json {
         stdout::json(&done)?;
@@ -94,8 +94,8 @@ fn remove(global: &Global, args: &SnapshotRmArgs) -> Result<Exit> {
     let workspace = workspaces::open(global, &args.which, Missing::Refuse)?;
     let mut exit = Exit::SUCCESS;
     for name in &args.ids {
-        let removed = resolve(workspace.as_ref(), name)
-            .and_then(|id| workspace.remove_snapshot(&id).map(|()| id));
+        let removed =
+            resolve(&workspace, name).and_then(|id| workspace.remove_snapshot(&id).map(|()| id));
         match removed {
             Ok(id) if global.json => {
                 stdout::json(&serde_json::json!({ "snapshot_id": id }))?;
@@ -118,7 +118,7 @@ fn remove(global: &Global, args: &SnapshotRmArgs) -> Result<Exit> {
 }
 
 /// A whole id, or enough of the beginning of one, with or without `snap_`.
-pub(crate) fn resolve(workspace: &dyn Workspace, name: &str) -> Result<SnapshotId> {
+pub(crate) fn resolve(workspace: &Workspace, name: &str) -> Result<SnapshotId> {
     if let Ok(id) = name.parse() {
         return Ok(id);
     }

@@ -1,7 +1,7 @@
 //! `glovebox snapshot gc` and `verify`.
 
+use glovebox_api::{CollectAnswer, VerifiedSpace, VerifyAnswer};
 use glovebox_model::Result;
-use glovebox_serve::answer::{CollectAnswer, VerifiedSpace, VerifyAnswer};
 
 use crate::args::Global;
 use crate::exit::Exit;
@@ -53,7 +53,10 @@ pub(super) fn collect(global: &Global) -> Result<Exit> {
 pub(super) fn verify(global: &Global) -> Result<Exit> {
     let done = match Space::open(global)? {
         Some(space) => space.verify()?,
-        None => VerifyAnswer::new(Vec::new()),
+        None => VerifyAnswer {
+            sound: true,
+            spaces: Vec::new(),
+        },
     };
     let exit = match done.sound {
         true => Exit::SUCCESS,

@@ -1,7 +1,8 @@
 //! `glovebox webhook deliveries`.
 
-use glovebox_model::{DeliveryState, Result, WebhookDelivery};
-use glovebox_store::{DeliveryFilter, Page};
+use glovebox_api::Target;
+use glovebox_model::{DeliveryState, Page, Result, WebhookDelivery};
+use glovebox_store::DeliveryFilter;
 use jiff::Timestamp;
 
 use crate::args::{DeliveriesArgs, Global};
@@ -9,10 +10,10 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::human::{age, clip};
 use crate::paint::{Paint, Tone};
-use crate::remote::{Remote, Target};
 use crate::render::{self, one_line};
 use crate::stdout;
 use crate::table::{Cell, Table};
+use glovebox_api::client::Client;
 
 const PROBLEM_MOST: usize = 60;
 
@@ -55,7 +56,7 @@ pub(super) fn run(global: &Global, args: DeliveriesArgs) -> Result<Exit> {
     Ok(Exit::SUCCESS)
 }
 
-pub(super) fn of_server(remote: &Remote, filter: &DeliveryFilter) -> Result<Page<WebhookDelivery>> {
+pub(super) fn of_server(remote: &Client, filter: &DeliveryFilter) -> Result<Page<WebhookDelivery>> {
     remote.get(
         Target::new("/v1/webhooks/deliveries")
             .optional("webhook", filter.webhook.as_deref())

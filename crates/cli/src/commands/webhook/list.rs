@@ -1,5 +1,6 @@
 //! `glovebox webhook ls`.
 
+use glovebox_api::Target;
 use glovebox_engine::{Webhook, webhooks_of};
 use glovebox_model::{Result, WebhookInfo};
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,6 @@ use crate::args::Global;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::paint::Paint;
-use crate::remote::Target;
 use crate::table::{Cell, Table};
 use crate::{render, stdout};
 

@@ -1,5 +1,6 @@
 //! `glovebox webhook test`.
 
+use glovebox_api::Target;
 use std::time::{Duration, Instant};
 
 use glovebox_model::{Code, DeliveryState, Error, Result, Stage, WebhookDelivery};
@@ -9,9 +10,9 @@ use super::deliveries::of_server;
 use crate::args::{Global, WebhookTestArgs};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::remote::{Remote, Target};
 use crate::render::{self, one_line};
 use crate::stdout;
+use glovebox_api::client::Client;
 
 /// How long a server has to send it once.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -37,7 +38,7 @@ pub(super) fn run(global: &Global, args: &WebhookTestArgs) -> Result<Exit> {
 }
 
 /// Waits until the server has tried it once.
-fn by_server(remote: &Remote, name: &str) -> Result<WebhookDelivery> {
+fn by_server(remote: &Client, name: &str) -> Result<WebhookDelivery> {
     let target = Target::new("/v1/webhooks").segment(name).segment("test");
     let sent: WebhookDelivery = remote.post_nothing(target)?;
     let filter = DeliveryFilter {

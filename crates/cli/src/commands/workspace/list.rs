@@ -1,7 +1,7 @@
 //! `glovebox workspace ls` and `info`.
 
+use glovebox_api::Workspaces;
 use glovebox_model::Result;
-use glovebox_serve::answer::Workspaces;
 
 use crate::args::{Global, WorkspaceInfoArgs};
 use crate::exit::Exit;

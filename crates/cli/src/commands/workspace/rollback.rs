@@ -14,7 +14,7 @@ pub(super) fn run(global: &Global, args: &RollbackArgs) -> Result<Exit> {
     let to = args
         .to
         .as_ref()
-        .map(|name| resolve(workspace.as_ref(), name))
+        .map(|name| resolve(&workspace, name))
         .transpose()?;
     let done = workspace.rollback(to.as_ref(), present(args.no_snapshot_before))?;
     if global.json {

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::io::IsTerminal;
 
+use glovebox_api::{ChangeWhat, DecidedAnswer, FileKind, WaitingAnswer, WaitingChange};
 use glovebox_model::{ByteString, ChangeCount, Exec, Result};
-use glovebox_serve::answer::{ChangeWhat, DecidedAnswer, FileKind, WaitingAnswer, WaitingChange};
 
 use crate::args::{ChangesArgs, Global};
 use crate::context::Context;

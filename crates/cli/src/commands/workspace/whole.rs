@@ -1,8 +1,7 @@
 //! `glovebox workspace seed`, `reset`, `undo`, `fork` and `rm`.
 
+use glovebox_api::{ResetRequest, SeedAnswer};
 use glovebox_model::{Code, Error, Result, Stage};
-use glovebox_serve::answer::SeedAnswer;
-use glovebox_workspace::Reset;
 
 use crate::args::{ForkArgs, Global, ResetArgs, SeedArgs, UndoArgs, WorkspaceRmArgs};
 use crate::commands::snapshot::{resolve, told, way_back};
@@ -79,7 +78,7 @@ pub(super) fn reset(global: &Global, args: &ResetArgs) -> Result<Exit> {
     )
     .hint("the same command finishes it");
     let cut_off = cut_off(global, left)?;
-    let done = workspace.reset(Reset {
+    let done = workspace.reset(&ResetRequest {
         inputs: args.inputs,
         artifacts: args.artifacts,
     })?;
@@ -132,7 +131,7 @@ pub(super) fn fork(global: &Global, args: &ForkArgs) -> Result<Exit> {
     let from = args
         .snapshot
         .as_ref()
-        .map(|name| resolve(workspace.as_ref(), name))
+        .map(|name| resolve(&workspace, name))
         .transpose()?;
     let forked = workspace.fork(from.as_ref(), &args.name)?;
     if global.json {

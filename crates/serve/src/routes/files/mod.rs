@@ -8,9 +8,9 @@ mod write;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use glovebox_model::{ByteString, Code, Error, ProjectId, Stage};
-use glovebox_workspace::files::FileError;
-use glovebox_workspace::{PathError, RelPath};
+use glovebox_engine::{changed_path, file_path};
+use glovebox_model::{Code, Error, ProjectId};
+use glovebox_workspace::RelPath;
 use percent_encoding::percent_decode_str;
 
 pub(super) use arrange::*;
@@ -28,8 +28,8 @@ use crate::failure::{Answer, Failure};
 #[derive(Debug)]
 pub(super) struct Named {
     project: ProjectId,
-    /// None: the workspace itself.
-    path: Option<RelPath>,
+    /// As it came, decoded.
+    path: Vec<u8>,
 }
 
 impl FromRequestParts<App> for Named {
@@ -45,7 +45,7 @@ impl FromRequestParts<App> for Named {
         let file: Vec<u8> = percent_decode_str(file.strip_prefix('/').unwrap_or(file)).collect();
         Ok(Self {
             project: workspaces::project(&caller, &project)?,
-            path: place(&file)?,
+            path: file,
         })
     }
 }
@@ -53,57 +53,26 @@ impl FromRequestParts<App> for Named {
 impl Named {
     /// Of something to be changed: a name in the workspace, and no way back on the way to it.
     fn inside(self) -> Answer<(ProjectId, RelPath)> {
-        let path = self.path.ok_or_else(|| refused(PathError::Itself, b"."))?;
-        Ok((self.project, plain(path)?))
+        Ok((self.project, changed_path(&self.path)?))
     }
-}
 
-/// What cannot be the name of a file names none; why not is said all the same.
-fn refused(error: PathError, path: &[u8]) -> Failure {
-    let told = error.at(Stage::Parse, path);
-    let hints = told.hints.into_iter();
-    hints.fold(Failure::new(Code::NotFound, told.message), Failure::hint)
-}
-
-fn place(path: &[u8]) -> Answer<Option<RelPath>> {
-    let end = path.iter().rposition(|byte| *byte != b'/');
-    match &path[..end.map_or(0, |last| last + 1)] {
-        b"" if !path.is_empty() => Err(refused(PathError::Absolute, path)),
-        b"" | b"." => Ok(None),
-        path => RelPath::new(path)
-            .map(Some)
-            .map_err(|why| refused(why, path)),
-    }
-}
-
-fn plain(path: RelPath) -> Answer<RelPath> {
-    match path.climbs() {
-        false => Ok(path),
-        true => {
-            let message = "a path to something that is changed cannot hold `..`";
-            Err(Failure::new(Code::NotFound, message).hint("name it from the top of the workspace"))
-        }
+    /// None: the workspace itself.
+    fn place(self) -> Answer<(ProjectId, Option<RelPath>)> {
+        Ok((self.project, file_path(&self.path)?))
     }
 }
 
 /// Where something begins; none is the workspace itself.
 pub(super) fn start(path: Option<&[u8]>) -> Answer<Option<RelPath>> {
-    path.map_or(Ok(None), place)
+    Ok(path.map_or(Ok(None), file_path)?)
 }
 
-/// Something to be changed, named in a body.
-fn target(path: &ByteString) -> Answer<RelPath> {
-    let path = place(path.as_bytes())?.ok_or_else(|| refused(PathError::Itself, b"."))?;
-    plain(path)
-}
-
-/// As whoever asked is told.
-pub(super) fn told(error: FileError) -> Error {
-    let told = error.at(Stage::Open);
-    match told.code {
+/// An error about a file, with the way to those that are there.
+pub(super) fn told(error: Error) -> Error {
+    match error.code {
         Code::NotFound => {
-            told.hint("`GET /v1/workspaces/{project}/files` lists those of a workspace")
+            error.hint("`GET /v1/workspaces/{project}/files` lists those of a workspace")
         }
-        _ => told,
+        _ => error,
     }
 }

@@ -1,7 +1,6 @@
 //! Files and directories as they are.
 
 use std::io::Read;
-use std::time::Duration;
 
 use axum::Json;
 use axum::body::Body;
@@ -9,9 +8,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use glovebox_model::{Code, Result, Stage};
-use glovebox_workspace::files::{self, Cursor, Etag, FileError, ListOptions, Range, Reading};
-use glovebox_workspace::{Dir, FsErrorKind, RelPath};
+use glovebox_engine::{ListRequest, Opened, Workspace};
+use glovebox_model::{Code, Error, Result};
+use glovebox_workspace::RelPath;
+use glovebox_workspace::files::{Etag, Range, Reading};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -23,13 +23,11 @@ use crate::body::Query;
 use crate::failure::{Answer, Failure};
 use crate::routes::artifacts::attachment;
 use crate::routes::errand::Errand;
-use crate::wire::answer::{FileInfo, Listing, Looked};
+use glovebox_api::Looked;
 
 const PIECE: usize = 256 << 10;
 /// Of one answer. A file without contents may say that it is a thousand times larger.
 const MOST_BYTES: u64 = 4 << 30;
-const LISTED: usize = 1000;
-const TIME: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -71,6 +69,7 @@ enum Found {
     Part(Reading),
     Known(Etag),
     Told(Looked),
+    Beyond { size: u64, error: Error },
 }
 
 /// List a workspace
@@ -128,48 +127,56 @@ pub(in crate::routes) async fn get(
 async fn answer(
     app: App,
     caller: Caller,
-    Named { project, path }: Named,
+    named: Named,
     wanted: Wanted,
     headers: &HeaderMap,
 ) -> Answer<Response> {
     let terms = Terms::read(headers)?;
+    let (project, path) = named.place()?;
     let name = path.as_ref().map_or_else(Vec::new, |path| {
         path.components().last().unwrap_or_default().to_vec()
     });
+    let most = match app.is_inline() {
+        true => u64::MAX,
+        false => MOST_BYTES,
+    };
     let found = Errand::of(app, caller, project).look("file", move |workspace| {
-        let work = workspace.work()?;
-        Ok(find(work, path.as_ref(), &wanted, &terms))
+        find(workspace, path.as_ref(), &wanted, &terms).map_err(told)
     });
-    let found = found.await?.map_err(|error| match error {
-        FileError::Range { size } => Failure::from(error.at(Stage::Parse)).beyond(size),
-        error => told(error).into(),
-    })?;
-    match found {
+    match found.await? {
+        Found::Beyond { size, error } => Err(Failure::from(error).beyond(size)),
         Found::Told(told) => Ok(Json(told).into_response()),
         Found::Known(etag) => marked(StatusCode::NOT_MODIFIED, Body::empty(), &etag),
-        Found::Whole(reading) => bytes(reading, StatusCode::OK, &name),
-        Found::Part(reading) => bytes(reading, StatusCode::PARTIAL_CONTENT, &name),
+        Found::Whole(reading) => bytes(reading, StatusCode::OK, &name, most),
+        Found::Part(reading) => bytes(reading, StatusCode::PARTIAL_CONTENT, &name, most),
     }
 }
 
 fn find(
-    work: &Dir,
+    workspace: &Workspace<'_>,
     path: Option<&RelPath>,
     wanted: &Wanted,
     terms: &Terms,
-) -> Result<Found, FileError> {
+) -> Result<Found> {
     if wanted.stat == Some(true) {
-        let stat = files::stat(work, path)?;
-        return Ok(Found::Told(Looked::File(FileInfo::new(path, stat))));
+        return Ok(Found::Told(Looked::File(workspace.stat(path)?)));
     }
-    let Some(path) = path else {
-        return list(work, None, wanted);
+    let list = |path| {
+        let page = ListRequest {
+            depth: wanted.depth,
+            limit: wanted.limit,
+            after: wanted.after.clone(),
+        };
+        let listing = workspace.list(path, &page)?;
+        Ok(Found::Told(Looked::Directory(listing)))
     };
-    let whole = match files::open(work, path, Range::Whole) {
-        Err(FileError::Fs(error)) if error.kind() == FsErrorKind::IsADirectory => {
-            return list(work, Some(path), wanted);
-        }
-        opened => opened?,
+    let Some(path) = path else {
+        return list(None);
+    };
+    let whole = match workspace.open(path, Range::Whole)? {
+        Opened::File(whole) => whole,
+        Opened::Directory => return list(Some(path)),
+        Opened::Beyond { size, error } => return Ok(Found::Beyond { size, error }),
     };
     if let Some(known) = &terms.known
         && known.names(&whole.stat.etag)
@@ -183,24 +190,13 @@ fn find(
     if let Some(range) = terms.range
         && is_meant(&whole)
     {
-        let part = files::open(work, path, range)?;
-        if is_meant(&part) {
-            return Ok(Found::Part(part));
+        match workspace.open(path, range)? {
+            Opened::File(part) if is_meant(&part) => return Ok(Found::Part(part)),
+            Opened::File(_) | Opened::Directory => {}
+            Opened::Beyond { size, error } => return Ok(Found::Beyond { size, error }),
         }
     }
     Ok(Found::Whole(whole))
-}
-
-fn list(work: &Dir, under: Option<&RelPath>, wanted: &Wanted) -> Result<Found, FileError> {
-    let after = wanted.after.as_deref().map(Cursor::parse).transpose()?;
-    let options = ListOptions {
-        depth: wanted.depth.unwrap_or(1),
-        entries: wanted.limit.unwrap_or(LISTED),
-        after,
-        time: TIME,
-    };
-    let page = files::list(work, under, &options)?;
-    Ok(Found::Told(Looked::Directory(Listing::new(under, page))))
 }
 
 fn marked(status: StatusCode, body: Body, etag: &Etag) -> Answer<Response> {
@@ -211,10 +207,10 @@ fn marked(status: StatusCode, body: Body, etag: &Etag) -> Answer<Response> {
     Ok(response)
 }
 
-fn bytes(reading: Reading, status: StatusCode, name: &[u8]) -> Answer<Response> {
+fn bytes(reading: Reading, status: StatusCode, name: &[u8], most: u64) -> Answer<Response> {
     let (start, length, size) = (reading.start, reading.length, reading.stat.size);
-    if length > MOST_BYTES {
-        let message = format!("the file has {length} bytes, and one answer at most {MOST_BYTES}");
+    if length > most {
+        let message = format!("the file has {length} bytes, and one answer at most {most}");
         return Err(Failure::new(Code::PayloadTooLarge, message)
             .hint("ask for it in parts, with the header `Range`"));
     }

@@ -3,14 +3,10 @@
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
-use glovebox_engine::Workspace;
-use glovebox_model::{Code, Result};
-use glovebox_workspace::files::{
-    self, Condition, FileError, FileStat, Parents, Recursive, WriteOptions,
-};
-use glovebox_workspace::{Dir, FsErrorKind, RelPath};
+use glovebox_engine::Expected;
+use glovebox_model::Code;
+use glovebox_workspace::files::Etag;
 use serde::Deserialize;
-use serde_json::json;
 use utoipa::IntoParams;
 
 use super::condition::{Tags, tags};
@@ -19,9 +15,10 @@ use crate::app::App;
 use crate::auth::WritesFiles;
 use crate::body::{Limit, Mutation, Query};
 use crate::failure::{Answer, Failure};
+use crate::inside::LocalFile;
 use crate::once::{Outcome, once};
 use crate::routes::errand::Errand;
-use crate::wire::answer::FileInfo;
+use glovebox_api::FileInfo;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -42,7 +39,7 @@ impl Given {
 
 /// What must stand there for a write to be done.
 #[derive(Debug)]
-enum Expected {
+enum Demand {
     Anything,
     Nothing,
     One(Tags),
@@ -50,7 +47,7 @@ enum Expected {
     Impossible,
 }
 
-impl Expected {
+impl Demand {
     fn read(headers: &HeaderMap) -> Answer<Self> {
         let (is, is_not) = (
             tags(headers, &header::IF_MATCH)?,
@@ -68,22 +65,9 @@ impl Expected {
         }
     }
 
-    fn condition(&self, there: Option<&FileStat>) -> Option<Condition> {
-        match self {
-            Self::Anything => Some(Condition::Always),
-            Self::Nothing => Some(Condition::Absent),
-            Self::One(tags) => there
-                .filter(|stat| tags.holds(&stat.etag))
-                .map(|stat| Condition::Matches(stat.etag.clone())),
-            Self::Impossible => None,
-        }
+    fn accepts(&self, etag: &Etag) -> bool {
+        matches!(self, Self::One(tags) if tags.holds(etag))
     }
-}
-
-/// Why a file was not written.
-enum Unwritten {
-    NotAsExpected,
-    Otherwise(FileError),
 }
 
 /// Write a file
@@ -107,86 +91,50 @@ pub(in crate::routes) async fn put(
     WritesFiles(caller): WritesFiles,
     named: Named,
     Query(given): Query<Given>,
-    request: Request,
+    mut request: Request,
 ) -> Answer<Response> {
     let (project, path) = named.inside()?;
-    let expected = Expected::read(request.headers())?;
+    let demand = Demand::read(request.headers())?;
+    let local = request.extensions_mut().remove::<LocalFile>();
     let mutation = Mutation::read(&app, request, Limit::File).await?;
     let (contents, work_app) = (mutation.bytes.clone(), app.clone());
     let (eyes, by) = (caller.eyes(), caller.actor());
     let work = async move {
         let asked = work_app.ask("write", move |dispatcher| {
-            let workspace = match expected {
-                Expected::One(_) | Expected::Impossible => {
+            let workspace = match demand {
+                Demand::One(_) | Demand::Impossible => {
                     dispatcher.workspace(&eyes, &project, Some(by))
                 }
-                Expected::Anything | Expected::Nothing => {
+                Demand::Anything | Demand::Nothing => {
                     dispatcher.make_workspace(&eyes, &project, Some(by))
                 }
             };
             let workspace = match workspace {
-                Err(error) if error.code == Code::NotFound => {
-                    return Ok(Err(Unwritten::NotAsExpected));
-                }
+                Err(error) if error.code == Code::NotFound => return Ok(None),
                 workspace => workspace?,
             };
-            let written = write(&workspace, &path, &contents, &expected, given.mode())?;
-            let stat = match written {
-                Ok(stat) => stat,
-                Err(why) => return Ok(Err(why)),
+            let accepts = |etag: &Etag| demand.accepts(etag);
+            let expected = match demand {
+                Demand::Anything => Expected::Anything,
+                Demand::Nothing => Expected::Nothing,
+                Demand::One(_) | Demand::Impossible => Expected::Marked(&accepts),
             };
-            let details = json!({ "path": path.to_byte_string(), "bytes": stat.size });
-            workspace.note("file.written", details)?;
-            Ok(Ok(FileInfo::new(Some(&path), stat)))
+            let (mode, size) = (given.mode(), contents.len() as u64);
+            let written = match local {
+                Some(mut file) => workspace.write(&path, &mut file.0, None, mode, expected),
+                None => workspace.write(&path, &mut &contents[..], Some(size), mode, expected),
+            };
+            written.map_err(told)
         });
-        match asked.await? {
-            Ok(info) => Outcome::json(StatusCode::OK, &info),
-            Err(Unwritten::Otherwise(error)) => Err(told(error).into()),
-            Err(Unwritten::NotAsExpected) => {
-                let message = "what stands there is not what the request expects";
-                Err(Failure::new(Code::Conflict, message)
-                    .hint("get the file again, and decide again")
-                    .precondition())
-            }
-        }
+        let written = asked.await?.ok_or_else(|| {
+            let message = "what stands there is not what the request expects";
+            Failure::new(Code::Conflict, message)
+                .hint("get the file again, and decide again")
+                .precondition()
+        })?;
+        Outcome::json(StatusCode::OK, &written)
     };
     once(&app, &caller, &mutation, work).await
-}
-
-fn write(
-    workspace: &Workspace<'_>,
-    path: &RelPath,
-    mut contents: &[u8],
-    expected: &Expected,
-    mode: Option<u32>,
-) -> Result<Result<FileStat, Unwritten>> {
-    let writing = workspace.writing()?;
-    let work = writing.work();
-    let there = standing(work, path);
-    let Some(condition) = expected.condition(there.as_ref()) else {
-        return Ok(Err(Unwritten::NotAsExpected));
-    };
-    let size = contents.len() as u64;
-    writing.fits(path, size)?;
-    let options = WriteOptions {
-        condition,
-        parents: Parents::Make,
-        mode,
-        most_bytes: size,
-        ..WriteOptions::default()
-    };
-    let written = files::write(work, path, &mut contents, &options);
-    Ok(written.map_err(|error| match (&error, expected) {
-        (FileError::Changed { .. }, _) => Unwritten::NotAsExpected,
-        (FileError::Fs(fault), Expected::Nothing) if fault.kind() == FsErrorKind::Exists => {
-            Unwritten::NotAsExpected
-        }
-        _ => Unwritten::Otherwise(error),
-    }))
-}
-
-fn standing(work: &Dir, path: &RelPath) -> Option<FileStat> {
-    files::stat(work, Some(path)).ok()
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -219,15 +167,10 @@ pub(in crate::routes) async fn remove(
     mutation: Mutation,
 ) -> Answer<Response> {
     let (project, path) = named.inside()?;
-    let recursive = match removal.recursive {
-        Some(false) => Recursive::No,
-        None | Some(true) => Recursive::Yes,
-    };
+    let with_contents = removal.recursive.unwrap_or(true);
     let errand = Errand::of(app, caller, project);
     let removed = errand.change(&mutation, "unlink", StatusCode::NO_CONTENT, move |it| {
-        let writing = it.writing()?;
-        files::remove(writing.work(), &path, recursive).map_err(told)?;
-        it.note("file.removed", json!({ "path": path.to_byte_string() }))
+        it.remove_file(&path, with_contents).map_err(told)
     });
     removed.await
 }

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use glovebox_capture::Secrets;
 use glovebox_model::{
     ByteString, Correlation, Exec, ExecId, Isolation, Mode, PartialProfile, ProjectId, Risk,
-    SpaceId, Status, Usage, Writes,
+    SpaceId, Status, Stream, Usage, Writes,
 };
 use glovebox_workspace::{
-    Captured, Collected, Dir, DropReason, ExecFiles, Kind, Layout, Manifest, RelPath, Stream,
+    Captured, Collected, Dir, DropReason, ExecFiles, Kind, Layout, Manifest, RelPath,
 };
 use sha2::{Digest, Sha256};
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use glovebox_capture::Secrets;
-use glovebox_model::{ByteString, Code, ExecId, Input, ProjectId};
-use glovebox_workspace::{Dir, FsErrorKind, Layout, Stream, WorkKind};
+use glovebox_model::{ByteString, Code, ExecId, Input, ProjectId, Stream};
+use glovebox_workspace::{Dir, FsErrorKind, Layout, WorkKind};
 
 use crate::files::place::{Place, place, rel};
 

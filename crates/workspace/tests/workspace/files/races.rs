@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::files::place::{CANARY, Place, place_in_memory, rel};
 use glovebox_capture::Secrets;
-use glovebox_model::{ExecId, ProjectId};
-use glovebox_workspace::{Dir, Existing, Layout, RelPath, Stream};
+use glovebox_model::{ExecId, ProjectId, Stream};
+use glovebox_workspace::{Dir, Existing, Layout, RelPath};
 use rustix::fs::{RenameFlags, renameat_with};
 
 const CONTROL_ATTEMPTS: u64 = 1_000_000;

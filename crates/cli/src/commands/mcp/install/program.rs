@@ -1,5 +1,6 @@
 //! What a host starts, or which server it asks: this program as it was called.
 
+use glovebox_api::Target;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
@@ -9,8 +10,8 @@ use super::entry::Form;
 use super::host::Scope;
 use crate::args::{AgentHost, Global, McpInstallArgs};
 use crate::context::Context;
-use crate::remote::{Address, Target};
 use crate::render;
+use glovebox_api::client::Address;
 
 const NAME: &str = "glovebox";
 
