@@ -1,5 +1,6 @@
-//! Every request and answer of the API, declared once. The server's description (`openapi.json`) is
-//! made from these types, requests are checked against it, and every client sends and reads them.
+//! The requests and answers of the API that several crates speak in, declared once. The server's
+//! description (`openapi.json`) is made from these types, requests are checked against it, and every
+//! client sends and reads them.
 //!
 //! With the feature `client`: a [`Client`](client::Client) that sends them to a server, or to the
 //! server's own router in the same process.

@@ -96,7 +96,7 @@ impl Workspace<'_> {
         let mut shown = serde_json::to_value(&answer).map_err(failed)?;
         let is_hidden = match self.engine.hide(&self.space, &mut shown) {
             Ok(is_hidden) => is_hidden,
-            // A key is missing: whoever mends it must see what is there.
+            // A key is missing: the person who mends it must see what is there.
             Err(error) => {
                 tracing::warn!(%error, "secrets cannot be looked for");
                 false
