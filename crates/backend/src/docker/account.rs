@@ -39,7 +39,7 @@ impl Sum {
             cpu_us: self.cpu_us.max(now.cpu_us),
             max_memory: self.max_memory.max(now.max_memory),
             pids: now.pids,
-            max_pids: self.max_pids.max(now.max_pids).max(now.pids),
+            max_pids: self.max_pids.max(now.max_pids),
             oom_kills: self.oom_kills.max(now.oom_kills),
             pids_refused: self.pids_refused.max(now.pids_refused),
         };
@@ -117,12 +117,13 @@ impl Account {
     }
 
     fn v1(&self) -> Option<Sum> {
+        // Found by this one, so it is there as long as anything of the container is.
+        let pids = number(&self.dir("pids").join("pids.current"))?;
         Some(Sum {
-            // Found by this one, so it is there as long as anything of the container is.
-            pids: number(&self.dir("pids").join("pids.current"))?,
+            pids,
             cpu_us: number(&self.dir("cpuacct").join("cpuacct.usage")).unwrap_or(0) / 1000,
             max_memory: number(&self.dir("memory").join("memory.max_usage_in_bytes")).unwrap_or(0),
-            max_pids: number(&self.dir("pids").join("pids.peak")).unwrap_or(0),
+            max_pids: most_pids(&self.dir("pids"), pids),
             oom_kills: field(&self.dir("memory").join("memory.oom_control"), "oom_kill"),
             pids_refused: field(&self.dir("pids").join("pids.events"), "max"),
         })
@@ -130,15 +131,24 @@ impl Account {
 
     fn v2(&self) -> Option<Sum> {
         let dir = self.dir("");
+        let pids = number(&dir.join("pids.current"))?;
         Some(Sum {
             cpu_us: field(&dir.join("cpu.stat"), "usage_usec"),
             max_memory: number(&dir.join("memory.peak")).unwrap_or(0),
-            pids: number(&dir.join("pids.current"))?,
-            max_pids: number(&dir.join("pids.peak")).unwrap_or(0),
+            pids,
+            max_pids: most_pids(&dir, pids),
             oom_kills: field(&dir.join("memory.events"), "oom_kill"),
             pids_refused: field(&dir.join("pids.events"), "max"),
         })
     }
+}
+
+/// The most processes that the group had. Without the kernel's own count it is `now` at most up to the
+/// limit: the kernel counts a process before it refuses it, so that `pids.current` may be above
+/// `pids.max` for a moment.
+fn most_pids(group: &Path, now: u64) -> u64 {
+    number(&group.join("pids.peak"))
+        .unwrap_or_else(|| number(&group.join("pids.max")).map_or(now, |limit| now.min(limit)))
 }
 
 fn number(path: &Path) -> Option<u64> {
@@ -153,4 +163,22 @@ fn field(path: &Path, name: &str) -> u64 {
         .next()
         .and_then(|(_, value)| value.trim().parse().ok())
         .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_was_refused_is_not_counted() {
+        let group = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(group.path().join(name), text).unwrap();
+        assert_eq!(most_pids(group.path(), 7), 7);
+        write("pids.max", "max\n");
+        assert_eq!(most_pids(group.path(), 201), 201);
+        write("pids.max", "200\n");
+        assert_eq!(most_pids(group.path(), 201), 200);
+        write("pids.peak", "198\n");
+        assert_eq!(most_pids(group.path(), 201), 198);
+    }
 }
