@@ -196,7 +196,7 @@ impl<'args> Context<'args> {
 
     pub(crate) fn engine_with_seat(&self, keeper: Keeper) -> Result<(Engine, Seat)> {
         let engine = self.engine()?;
-        let seat = engine.seat(keeper)?;
+        let seat = engine.sandboxes.seat(keeper)?;
         Ok((engine, seat))
     }
 
@@ -469,7 +469,7 @@ pub(crate) fn seat_from(spawner: &Spawner, engine: &Engine) -> Result<Seat> {
         let message = "cannot start the sandbox's keeper";
         Error::new(Code::BackendUnavailable, Stage::Judge, message).caused_by(error)
     })?;
-    engine.seat(keeper)
+    engine.sandboxes.seat(keeper)
 }
 
 /// Whoever is logged in, as records name them.

@@ -45,7 +45,7 @@ pub(crate) fn create(context: &Context<'_>, request: SandboxRequest) -> Result<S
     let keeper = context::fork_keeper()?;
     let (engine, seat) = context.engine_with_seat(keeper)?;
     let (cancel, _asker) = interrupt::listen()?;
-    let made = engine.create_sandbox_here(request, seat, &cancel);
+    let made = engine.sandboxes.create_here(request, seat, &cancel);
     context.report_recovered(engine.recovered());
     made
 }
@@ -74,7 +74,7 @@ impl Sandboxes {
     pub(crate) fn list(&self, filter: &SandboxFilter) -> Result<Listed> {
         match self {
             Self::Here(engine) => {
-                let mut items = engine.sandboxes(&SpaceId::local())?;
+                let mut items = engine.registry.list(&SpaceId::local())?;
                 items.retain(|row| filter.takes(row));
                 Ok(Listed { items })
             }
@@ -90,14 +90,14 @@ impl Sandboxes {
 
     pub(crate) fn find(&self, name: &str) -> Result<Sandbox> {
         match self {
-            Self::Here(engine) => engine.sandbox(&SpaceId::local(), name),
+            Self::Here(engine) => engine.registry.get(&SpaceId::local(), name),
             Self::There(remote) => remote.get(Target::new(SANDBOXES).segment(name)),
         }
     }
 
     pub(crate) fn explain(&self, request: SandboxRequest) -> Result<SandboxExplanation> {
         match self {
-            Self::Here(engine) => engine.explain_sandbox(&request),
+            Self::Here(engine) => engine.sandboxes.explain(&request),
             Self::There(remote) => {
                 remote.post(Target::new(SANDBOXES).segment("explain"), &body(request)?)
             }
@@ -126,8 +126,10 @@ impl Sandboxes {
     pub(crate) fn recreate(&self, which: &Selection) -> Result<Recreated> {
         let remote = match self {
             Self::Here(engine) => {
-                let done = engine.recreate_sandboxes(&Eyes::of_space(SpaceId::local()), which);
-                engine.leave_sandboxes();
+                let done = engine
+                    .sandboxes
+                    .recreate_all(&Eyes::of_space(SpaceId::local()), which);
+                engine.registry.leave();
                 return done;
             }
             Self::There(remote) => remote,
@@ -149,8 +151,8 @@ impl Sandboxes {
     pub(crate) fn prune(&self) -> Result<Pruned> {
         match self {
             Self::Here(engine) => {
-                let done = engine.prune_sandboxes();
-                engine.leave_sandboxes();
+                let done = engine.sandboxes.prune();
+                engine.registry.leave();
                 done
             }
             Self::There(remote) => remote.post_nothing(Target::new(SANDBOXES).segment("prune")),
@@ -161,8 +163,8 @@ impl Sandboxes {
     pub(crate) fn remove(&self, name: &str) -> Result<Sandbox> {
         match self {
             Self::Here(engine) => {
-                let removed = engine.remove_sandbox(&SpaceId::local(), name, "removed");
-                engine.leave_sandboxes();
+                let removed = engine.sandboxes.remove(&SpaceId::local(), name, "removed");
+                engine.registry.leave();
                 removed
             }
             Self::There(remote) => remote.delete_slowly(Target::new(SANDBOXES).segment(name)),

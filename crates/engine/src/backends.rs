@@ -512,7 +512,7 @@ impl Sandbox for Imaged {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kept::sample::profile;
+    use crate::sandboxes::sample::profile;
 
     fn backends() -> (tempfile::TempDir, Backends) {
         let dir = tempfile::tempdir().unwrap();

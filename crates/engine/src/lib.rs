@@ -4,68 +4,62 @@
 
 mod approvals;
 mod backends;
-mod carry_out;
+mod cgroup_cleanup;
 mod containers;
 mod digest;
 mod dispatch;
 mod effects;
 mod engine;
 mod environment;
-mod given;
-mod here;
-mod kept;
-mod leftovers;
-mod loan;
-mod masks;
+mod instance;
 mod network;
-mod one_seat;
-mod outside;
 mod path;
 mod patience;
+mod policy;
 mod pool;
-mod prepare;
 mod private_key;
 mod pull;
 mod recovery;
-mod retrieve;
+mod sandboxes;
 mod secrets;
 mod settings;
-mod sight;
 mod skill;
 mod stage;
-mod warm;
+mod visibility;
 mod webhooks;
 mod workspaces;
 
-pub use approvals::{Approver, Difference, Replayed};
+pub use approvals::{Approvals, Approver, Difference, Replayed};
 pub use backends::{BackendView, probe_docker};
 pub use dispatch::{
     Attended, ContainerEngine, Dispatcher, Drained, EVENTS_KEPT, Event, EventPage, Health,
     HouseRules, KEYS_KEPT, LEASE, Load, Progress, Spawner, Submission, Submitted, What, ambiguous,
     check_settings,
 };
-pub use effects::{Listener, Rehearsed};
+pub use effects::{Listener, Rehearsed, Simulations};
 pub use engine::{Engine, Io, Seat, Settings};
 pub use glovebox_backend::probe;
 pub use glovebox_backend::{Cancel, Canceler, EngineFacts, Sink};
 pub use glovebox_cage::{Handle as Keeper, take_variable};
 pub use glovebox_egress::retrieve::{RetrieveRequest, Retrieved};
-pub use kept::{Next, Pruned, Recreated, SandboxExplanation, SandboxRequest, Selection, Trouble};
-pub use loan::Loan;
-pub use masks::LogMask;
-pub use outside::Outside;
+pub use network::{Network, Outside};
 pub use patience::Wait;
+pub use policy::ActivePolicy;
 pub use pool::{PoolStats, ShelfStats};
 pub use pull::{ImageReference, PullProgress, RegistryTransport, pull};
 pub use recovery::Recovered;
+pub use sandboxes::{
+    Next, Pruned, Recreated, SandboxExplanation, SandboxRegistry, SandboxRequest, Sandboxes,
+    Selection, Trouble,
+};
 pub use secrets::{
-    GRANT_MOST, GrantSecret, Hold, KeySource, KnownSecret, Masks, NewKey, OpenedSecret, Removal,
-    Revocation, Revoked, RevokedWatch, Rotated, Secrets, SetSecret, Vault,
+    GRANT_MOST, GrantSecret, Hold, KeySource, KnownSecret, LogMask, Masks, NewKey, OpenedSecret,
+    Removal, Revocation, Revoked, RevokedWatch, Rotated, Secrets, SetSecret, Vault,
 };
 pub use settings::{ToolchainSettings, host_facts};
-pub use sight::{Eyes, OF_AGENT, Seen, hashed, named_after, of_session};
-pub use webhooks::{Webhook, webhooks_of};
+pub use visibility::{Eyes, OF_AGENT, Seen, hashed, named_after, of_session};
+pub use webhooks::{Webhook, Webhooks, webhooks_of};
 pub use workspaces::{
-    Expected, ListRequest, Opened, Present, Room, Workspace, Writing, changed_path, file_path,
-    watched,
+    Expected, ListRequest, Loan, Opened, Present, Room, Workspace, Workspaces, Writing,
+    changed_path, file_path, watched,
 };

@@ -4,11 +4,12 @@
 
 use std::path::PathBuf;
 
-use glovebox_model::{Code, Error, Exec, Result, Stage, Writes};
+use glovebox_model::{BackendName, Code, DockerConfig, Error, Exec, Result, Stage, Writes};
 use glovebox_store::{Store, dead_owners};
 
-use crate::engine::Engine;
-use crate::leftovers;
+use crate::cgroup_cleanup;
+use crate::containers::Container;
+use crate::instance::Instance;
 
 /// What one look found.
 #[derive(Debug, Default)]
@@ -19,13 +20,7 @@ pub struct Recovered {
     pub groups: Vec<PathBuf>,
 }
 
-impl Engine {
-    /// For a command that looks at the store alone, which other processes may be using.
-    pub(crate) fn without_recovery(mut self) -> Self {
-        self.recovers = false;
-        self
-    }
-
+impl Instance {
     /// Before something is written for an exec that another server may have taken over.
     pub(crate) fn ensure_leased(&self) -> Result<()> {
         match self.backends().keepers().is_leased() {
@@ -47,7 +42,7 @@ impl Engine {
         for dead in dead_owners(self.state(), Some(self.owner()))? {
             // Left for the next start, rows and all: they stay `running` as long as something of them
             // may still run.
-            let Some(groups) = leftovers::clear(self.state(), &dead)? else {
+            let Some(groups) = cgroup_cleanup::clear(self.state(), &dead)? else {
                 continue;
             };
             recovered.groups.extend(groups);
@@ -90,4 +85,41 @@ impl Engine {
             }
         }
     }
+}
+
+impl Instance {
+    /// Whether a process of this state directory is there. Those that died were settled at the start.
+    pub(crate) fn is_alive(&self, owner: &str) -> bool {
+        let is_id = !owner.is_empty() && owner.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_id && self.state().owners().join(owner).exists()
+    }
+
+    /// Containers that a dead process had for its execs; those that are kept stay. One whose engine
+    /// does not answer now is found when containers are next compared with the registry.
+    pub(crate) fn end_containers_of(&self, store: &Store, owner: &str) -> Result<()> {
+        let config = self.policy.house_docker();
+        let found = self.backends().containers(&config).unwrap_or_default();
+        let is_its = |it: &Container| it.owner.as_deref() == Some(owner);
+        for container in found.into_iter().filter(is_its) {
+            if is_kept(store, &container)? != Some(true) {
+                self.remove_left(&config, &container);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn remove_left(&self, config: &DockerConfig, container: &Container) {
+        if let Err(error) = self.backends().remove_named(config, &container.name) {
+            tracing::warn!(name = container.name, %error, "a container could not be removed");
+        }
+    }
+}
+
+/// Whether the registry has it as a container; `None` when it does not know it.
+pub(crate) fn is_kept(store: &Store, container: &Container) -> Result<Option<bool>> {
+    let row = match &container.sandbox {
+        Some(id) => store.sandbox_anywhere(id)?,
+        None => None,
+    };
+    Ok(row.map(|row| row.sandbox.config.backend == BackendName::Docker))
 }

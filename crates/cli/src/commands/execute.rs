@@ -141,7 +141,7 @@ fn walk(
         false => None,
     };
     let engine = Engine::open(settings)?;
-    let seat = engine.seat(keeper)?;
+    let seat = engine.sandboxes.seat(keeper)?;
     let (cancel, asker) = interrupt::listen()?;
     let approver = match heard.asks {
         true => AtTerminal::open(&engine, &mut call)?,
@@ -153,13 +153,11 @@ fn walk(
         .map(|spawner| || context::seat_from(spawner, &engine));
     let io = Io {
         stdin: heard.stdin,
-        live: live.sink(),
-        cancel: &cancel,
-        stopped: None,
         approver: approver.as_ref().map(|it| it as &dyn Approver),
         effects: heard.effects,
         replayable: heard.replayable,
         seats: seats.as_ref().map(|it| it as &dyn Fn() -> Result<Seat>),
+        ..Io::new(live.sink(), &cancel)
     };
     let ran = engine.run(seat, call, toolchains, io);
     live.finish();
@@ -176,7 +174,9 @@ pub(crate) fn rerun(global: &Global, exec: &Exec) -> Result<Exit> {
         }
         None => {
             let engine = Context::new(global).engine()?;
-            let rehearsed = engine.rehearsed(&exec.ids.space_id, &exec.exec_id)?;
+            let rehearsed = engine
+                .simulations
+                .rehearsed(&exec.ids.space_id, &exec.exec_id)?;
             drop(engine);
             let stdin = rehearsed.stdin.as_deref().map(as_file).transpose()?;
             let cwd = std::env::current_dir().unwrap_or_else(|_| "/".into());

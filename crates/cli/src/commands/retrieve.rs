@@ -30,6 +30,7 @@ pub(crate) fn run(global: &Global, args: RetrieveArgs) -> Result<Exit> {
             let ids = context::local_ids(None);
             context
                 .engine()?
+                .network
                 .retrieve((&ids, Vouched::People), Some(&by), request)?
         }
     };

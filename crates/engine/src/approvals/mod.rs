@@ -3,12 +3,12 @@
 
 mod approver;
 mod binding;
-mod here;
 mod named;
 mod petition;
 mod replay;
 mod ruling;
 mod script;
+mod terminal;
 
 pub use approver::Approver;
 pub use replay::{Difference, Replayed};
@@ -18,9 +18,48 @@ pub(crate) use petition::{Petition, denied, expired, gone_by, nobody, outdated, 
 pub(crate) use ruling::{Given, Ruled, refused, tool_of, tools_of};
 pub(crate) use script::{Script, check_scripts, scripts_now};
 
-use glovebox_model::{Answer, Approval, Call};
+use std::sync::{Arc, OnceLock};
 
-use crate::engine::Wanted;
+use glovebox_model::{Answer, Approval, Call, Result};
+
+use crate::effects::Simulations;
+use crate::instance::Instance;
+use crate::path::Wanted;
+use crate::private_key::private_key;
+use crate::secrets::SecretAccess;
+
+/// What people are asked, and have agreed to.
+#[derive(Debug)]
+pub struct Approvals {
+    instance: Arc<Instance>,
+    secrets: Arc<SecretAccess>,
+    simulations: Arc<Simulations>,
+    key: OnceLock<[u8; 32]>,
+}
+
+impl Approvals {
+    pub(crate) fn new(
+        instance: &Arc<Instance>,
+        secrets: &Arc<SecretAccess>,
+        simulations: &Arc<Simulations>,
+    ) -> Self {
+        Self {
+            instance: Arc::clone(instance),
+            secrets: Arc::clone(secrets),
+            simulations: Arc::clone(simulations),
+            key: OnceLock::new(),
+        }
+    }
+
+    /// What approvals are bound with: their digests tell nothing without it.
+    fn approval_key(&self) -> Result<[u8; 32]> {
+        if let Some(key) = self.key.get() {
+            return Ok(*key);
+        }
+        let key = private_key(&self.instance.state().keys().join("approval.key"))?;
+        Ok(*self.key.get_or_init(|| *key))
+    }
+}
 
 /// A call as people have agreed to it.
 pub(crate) fn answered(mut call: Call, approval: &Approval) -> Wanted {

@@ -11,8 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
 
 use super::binding::{Binding, changed};
-use crate::engine::Engine;
 use crate::path::{Plan, random};
+use crate::policy::ActivePolicy;
 use crate::skill;
 
 /// A call that may not start before people have agreed.
@@ -180,7 +180,7 @@ impl Petition {
     }
 }
 
-impl Engine {
+impl ActivePolicy {
     /// What one person put in the place of something less dangerous may need more of them.
     pub(crate) fn check_quorum(&self, plan: &Plan, approval: &Approval) -> Result<()> {
         let needed = self.config().approvals().quorum;

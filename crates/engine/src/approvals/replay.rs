@@ -11,7 +11,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::ruling::{Granted, decide_under, layers_of};
-use crate::engine::Engine;
+use crate::approvals::Approvals;
+use crate::policy::ActivePolicy;
 
 /// Read at once.
 const PAGE: usize = 100;
@@ -53,7 +54,7 @@ impl From<Ruling> for Said {
     }
 }
 
-impl Engine {
+impl Approvals {
     /// The newest `most` records of a space under another policy. Nothing is run or written.
     pub fn replay(&self, space: &SpaceId, policy: &Config, most: u64) -> Result<Replayed> {
         let mut replayed = Replayed::default();
@@ -62,7 +63,7 @@ impl Engine {
             ..ExecFilter::default()
         };
         loop {
-            let page = self.store()?.list(space, &filter)?;
+            let page = self.instance.store()?.list(space, &filter)?;
             for exec in page.items {
                 if replayed.execs >= most {
                     return Ok(replayed);
@@ -87,7 +88,10 @@ impl Engine {
         };
         let found = exec.risk.signals.iter();
         let found = found.filter(|it| it.at.is_some()).cloned().collect();
-        let would = self.say_under(policy, as_call(exec), exec.backend, found);
+        let would = self
+            .instance
+            .policy
+            .say_under(policy, as_call(exec), exec.backend, found);
         (would.permit != said).then(|| Difference {
             exec_id: exec.exec_id.clone(),
             at: exec.started_at.or(exec.ended_at),
@@ -97,7 +101,9 @@ impl Engine {
             reasons: would.reasons,
         })
     }
+}
 
+impl ActivePolicy {
     pub(super) fn say_under(
         &self,
         policy: &Config,

@@ -17,10 +17,13 @@ use jiff::Timestamp;
 use super::binding::{Binding, is_certain};
 use super::petition::{Petition, later};
 use super::script::{Script, Shelves, scripts};
+use crate::approvals::Approvals;
 use crate::effects::first;
 use crate::engine::Engine;
-use crate::given::ensure_deliverable;
 use crate::path::Plan;
+use crate::policy::ActivePolicy;
+use crate::secrets::SecretAccess;
+use crate::secrets::ensure_deliverable;
 use crate::stage;
 
 /// What people have said to this very call before.
@@ -48,7 +51,7 @@ pub(crate) enum Ruled {
     Asks(Petition),
 }
 
-impl Engine {
+impl ActivePolicy {
     /// A call with its policy, its risk and the scripts that it would run. `narrowed` is what
     /// people took away from it.
     pub(crate) fn assess_call(
@@ -79,6 +82,30 @@ impl Engine {
         Ok((assessed, found))
     }
 
+    /// A kind says nothing about what is in the files that it runs, unless their path does, as a
+    /// skill's; and one person's word is not that of several.
+    fn grantable(
+        &self,
+        assessed: &Assessed,
+        scripts: &[Script],
+        backend: BackendName,
+        project: &Project,
+    ) -> Option<GrantKind> {
+        let takes_several = self.config().approvals().quorum > 1;
+        let is_critical = assessed.risk().tier == Tier::Critical;
+        let skill = assessed.call().skill.as_ref().map(|it| &it.skill);
+        let is_told = |it: &Script| skill.is_some_and(|skill| it.is_of(skill));
+        if !scripts.iter().all(is_told) || (is_critical && takes_several) {
+            return None;
+        }
+        if skill.is_none() && !is_certain(assessed.call(), project) {
+            return None;
+        }
+        kind_of(assessed, Some(backend))
+    }
+}
+
+impl Approvals {
     /// Allowed, to be asked about, or an error that says which rule stands against it.
     pub(crate) fn rule_on(
         &self,
@@ -89,13 +116,13 @@ impl Engine {
         project: &Project,
         given: Given<'_>,
     ) -> Result<Ruled> {
-        let secrets = self.granted_secrets(assessed.call())?;
+        let secrets = self.secrets.granted_secrets(assessed.call())?;
         ensure_deliverable(assessed.call(), assessed.profile(), backend)?;
         let granted = Granted {
             kinds: &[],
             secrets: &secrets,
         };
-        let (config, on) = (self.config(), Some(backend));
+        let (config, on) = (self.instance.config(), Some(backend));
         let ruling = decide_under(config, &assessed, granted, on, Some(&scripts));
         if matches!(given, Given::Nothing) {
             self.shadow(&assessed, backend, &ruling);
@@ -121,29 +148,6 @@ impl Engine {
         }
     }
 
-    /// What people would be asked about a call now, whatever was granted since: an answer holds for
-    /// what is the same. `None` when policy lets it pass.
-    pub(crate) fn petition_again(
-        &self,
-        call: &Call,
-        project: &Project,
-    ) -> Result<Option<Petition>> {
-        let (assessed, scripts) = self.assess_call(call.clone(), None, project.work())?;
-        let chosen = self.choose(assessed.call(), assessed.profile())?;
-        let image = chosen.image.as_deref();
-        match self.rule_on(
-            assessed,
-            scripts,
-            chosen.backend,
-            image,
-            project,
-            Given::Asked,
-        )? {
-            Ruled::Asks(petition) => Ok(Some(petition)),
-            Ruled::Agreed { .. } => Ok(None),
-        }
-    }
-
     /// A grant of this conversation, or approvals that are automatic; else a petition.
     fn without_asking(
         &self,
@@ -154,16 +158,22 @@ impl Engine {
         image: Option<&str>,
         project: &Project,
     ) -> Result<Ruled> {
-        let kind = self.grantable(&assessed, &scripts, backend, project);
+        let kind = self
+            .instance
+            .policy
+            .grantable(&assessed, &scripts, backend, project);
         let ids = &assessed.call().ids;
         if let (Some(kind), Some(conversation)) = (&kind, &ids.conversation_id) {
-            let mut grants = self.store()?.grants_for(&ids.space_id, conversation)?;
+            let mut grants = self
+                .instance
+                .store()?
+                .grants_for(&ids.space_id, conversation)?;
             // What policy allows now, not what it allowed when they were made.
-            let most = self.config().approvals().grant_expire_max;
+            let most = self.instance.config().approvals().grant_expire_max;
             grants.retain(|it| later(it.created_at, most) > Timestamp::now());
             let kinds: Vec<GrantKind> = grants.iter().map(granted).collect();
             let again = decide_under(
-                self.config(),
+                self.instance.config(),
                 &assessed,
                 // No kind covers a secret.
                 Granted {
@@ -176,7 +186,7 @@ impl Engine {
             let grant = grants.iter().find(|it| it.kind == kind.kind);
             if let (Permit::Allow, Some(grant)) = (again.permit, grant) {
                 // Counted, and still in force: it may have been revoked since it was listed.
-                let grant = self.store()?.use_grant(&grant.id)?;
+                let grant = self.instance.store()?.use_grant(&grant.id)?;
                 return Ok(Ruled::Agreed {
                     assessed,
                     ruling: again,
@@ -189,7 +199,7 @@ impl Engine {
                 });
             }
         }
-        if self.config().approvals().auto && may_be_automatic(&ruling, backend) {
+        if self.instance.config().approvals().auto && may_be_automatic(&ruling, backend) {
             return Ok(Ruled::Agreed {
                 assessed,
                 ruling,
@@ -204,28 +214,6 @@ impl Engine {
         self.petition(assessed, ruling, scripts, backend, image, project)
     }
 
-    /// A kind says nothing about what is in the files that it runs, unless their path does, as a
-    /// skill's; and one person's word is not that of several.
-    fn grantable(
-        &self,
-        assessed: &Assessed,
-        scripts: &[Script],
-        backend: BackendName,
-        project: &Project,
-    ) -> Option<GrantKind> {
-        let takes_several = self.config().approvals().quorum > 1;
-        let is_critical = assessed.risk().tier == Tier::Critical;
-        let skill = assessed.call().skill.as_ref().map(|it| &it.skill);
-        let is_told = |it: &Script| skill.is_some_and(|skill| it.is_of(skill));
-        if !scripts.iter().all(is_told) || (is_critical && takes_several) {
-            return None;
-        }
-        if skill.is_none() && !is_certain(assessed.call(), project) {
-            return None;
-        }
-        kind_of(assessed, Some(backend))
-    }
-
     fn petition(
         &self,
         assessed: Assessed,
@@ -235,7 +223,10 @@ impl Engine {
         image: Option<&str>,
         project: &Project,
     ) -> Result<Ruled> {
-        let kind = self.grantable(&assessed, &scripts, backend, project);
+        let kind = self
+            .instance
+            .policy
+            .grantable(&assessed, &scripts, backend, project);
         let binding = Binding::of(assessed.call(), &scripts, project)?;
         let text = binding
             .refs
@@ -245,13 +236,16 @@ impl Engine {
         let digest = assessed.digest(
             &self.approval_key()?,
             &glovebox_policy::Binding {
-                policy: self.config().digest(),
+                policy: self.instance.config().digest(),
                 backend: Some(backend),
                 image,
                 script: Some(bound.as_str()).filter(|it| !it.is_empty()),
             },
         )?;
-        let effects = self.previewed(assessed.call())?.unwrap_or_default();
+        let effects = self
+            .simulations
+            .previewed(assessed.call())?
+            .unwrap_or_default();
         Ok(Ruled::Asks(Petition {
             effects: first(&effects),
             assessed,
@@ -265,12 +259,15 @@ impl Engine {
 
     /// What another policy, which is only tried, would have said: written down where it differs.
     fn shadow(&self, assessed: &Assessed, backend: BackendName, ruling: &Ruling) {
-        let Some(shadow) = self.shadow_config() else {
+        let Some(shadow) = self.instance.policy.shadow_config() else {
             return;
         };
         let found = assessed.risk().signals.iter();
         let found = found.filter(|it| it.at.is_some()).cloned().collect();
-        let said = self.say_under(shadow, assessed.call().clone(), Some(backend), found);
+        let said =
+            self.instance
+                .policy
+                .say_under(shadow, assessed.call().clone(), Some(backend), found);
         if said.permit == ruling.permit {
             return;
         }
@@ -282,10 +279,39 @@ impl Engine {
         });
         let ids = &assessed.call().ids;
         let noted = self
+            .instance
             .store()
             .and_then(|store| store.note(&ids.space_id, "policy.shadow", None, details));
         if let Err(error) = noted {
             tracing::warn!(%error, "what the shadow policy says could not be written");
+        }
+    }
+}
+
+impl Engine {
+    /// What people would be asked about a call now, whatever was granted since: an answer holds for
+    /// what is the same. `None` when policy lets it pass.
+    pub(crate) fn petition_again(
+        &self,
+        call: &Call,
+        project: &Project,
+    ) -> Result<Option<Petition>> {
+        let (assessed, scripts) =
+            self.instance
+                .policy
+                .assess_call(call.clone(), None, project.work())?;
+        let chosen = self.sandboxes.choose(assessed.call(), assessed.profile())?;
+        let image = chosen.image.as_deref();
+        match self.approvals.rule_on(
+            assessed,
+            scripts,
+            chosen.backend,
+            image,
+            project,
+            Given::Asked,
+        )? {
+            Ruled::Asks(petition) => Ok(Some(petition)),
+            Ruled::Agreed { .. } => Ok(None),
         }
     }
 }
@@ -304,13 +330,13 @@ pub(super) struct Granted<'a> {
     pub(super) secrets: &'a [GrantedSecret],
 }
 
-impl Engine {
+impl SecretAccess {
     /// Secrets that the conversation or the agent of a call may have without asking.
     fn granted_secrets(&self, call: &Call) -> Result<Vec<GrantedSecret>> {
         if call.secrets.is_empty() {
             return Ok(Vec::new());
         }
-        let secrets = self.secrets()?;
+        let secrets = self.open()?;
         // What is not there, or may not be given so, is not worth anybody's attention.
         let who = (&call.ids, call.vouched);
         secrets.look_up(who, &call.secrets)?;
@@ -332,13 +358,13 @@ impl Engine {
         {
             return Ok(());
         }
-        let secrets = self.granted_secrets(assessed.call())?;
+        let secrets = self.secrets.granted_secrets(assessed.call())?;
         let granted = Granted {
             kinds: &[],
             secrets: &secrets,
         };
         let backend = Some(plan.chosen().backend);
-        let ruling = decide_under(self.config(), assessed, granted, backend, None);
+        let ruling = decide_under(self.instance.config(), assessed, granted, backend, None);
         match ruling.permit {
             Permit::Allow => Ok(()),
             Permit::Ask | Permit::Deny => Err(Error::new(
@@ -407,7 +433,7 @@ fn decide_as(
     decide_with(assessed, &standing, scripts)
 }
 
-impl Engine {
+impl ActivePolicy {
     /// What policy says by itself, whoever was asked before.
     pub(crate) fn say(&self, assessed: &Assessed) -> Ruling {
         decide_under(self.config(), assessed, Granted::default(), None, None)

@@ -11,7 +11,7 @@ use super::awaiting::{Awaiting, Waits};
 use super::seal::Kept;
 use super::{Dispatcher, locked};
 use crate::approvals::{Petition, answered, gone_by};
-use crate::engine::Planned;
+use crate::path::Planned;
 use crate::path::{self, Draft, Plan};
 
 /// What came of an answer that says yes.
@@ -64,7 +64,7 @@ impl Dispatcher {
         })?;
         let store = self.store()?;
         let old = store.approval(Some(space), old)?;
-        let project = self.engine.project(&call)?;
+        let project = self.engine.workspaces.project(&call)?;
         let petition = self.engine.petition_again(&call, &project)?;
         let petition = petition.ok_or_else(|| gone_by(&old, &old.ask.scripts))?;
         let approval = self.instead_of(&old, &petition, stdin.as_deref(), None)?;
@@ -111,7 +111,7 @@ impl Dispatcher {
         let Kept {
             mut call, stdin, ..
         } = self.seal()?.open(space, exec, &awaiting.sealed)?;
-        self.engine.place(&mut call)?;
+        self.engine.sandboxes.place(&mut call)?;
         let project = &awaiting.project;
         let draft = Draft::again(&call, project.id().clone(), exec.clone())?;
         match self.engine.petition_again(&call, project)? {
@@ -139,7 +139,7 @@ impl Dispatcher {
         };
         match self.engine.plan(&draft.of(&wanted.call), project, wanted)? {
             Planned::Ready(plan) => {
-                self.engine.check_quorum(&plan, approval)?;
+                self.engine.policy().check_quorum(&plan, approval)?;
                 kept.scripts = plan.bound_scripts().map(<[_]>::to_vec);
                 let sealed = self.seal()?.close(space, exec, &kept)?;
                 Ok(Settled::Plan(plan, sealed))

@@ -23,9 +23,9 @@ use super::perform::{Start, Waiting};
 use super::seal::Kept;
 use super::{Dispatcher, locked};
 use crate::approvals::{Petition, Replayed, answered, denied, expired, gone_by, put_off};
-use crate::engine::Planned;
 use crate::path::Draft;
-use crate::sight::Seen;
+use crate::path::Planned;
+use crate::visibility::Seen;
 
 /// So many askers of one space can use their share of its places to the full.
 const ASKERS: u32 = 4;
@@ -181,7 +181,7 @@ impl Dispatcher {
             record,
             sealed_call,
         } = adopted;
-        if !self.engine.can_take(&record) {
+        if !self.engine.workspaces.can_take(&record) {
             return self.end_of_another(opened, record);
         }
         let space = &record.ids.space_id;
@@ -190,8 +190,8 @@ impl Dispatcher {
             .and_then(|seal| seal.open(space, &record.exec_id, &sealed_call))
             .and_then(|kept| {
                 let mut call = kept.call;
-                self.engine.place(&mut call)?;
-                self.engine.project(&call)
+                self.engine.sandboxes.place(&mut call)?;
+                self.engine.workspaces.project(&call)
             });
         let project = match project {
             Ok(project) => project,
@@ -299,8 +299,8 @@ impl Dispatcher {
         };
         let (space, exec) = (&approval.space_id, &approval.exec_id);
         let mut call = self.seal()?.open(space, exec, &sealed)?.call;
-        self.engine.place(&mut call)?;
-        let project = self.engine.project(&call)?;
+        self.engine.sandboxes.place(&mut call)?;
+        let project = self.engine.workspaces.project(&call)?;
         let draft = Draft::again(&call, project.id().clone(), exec.clone())?;
         if let Answer::AllowKind { expires_at, .. } = answer {
             let petition = self.engine.petition_again(&call, &project)?;
@@ -322,7 +322,7 @@ impl Dispatcher {
             .engine
             .plan(&draft.of(&wanted.call), &project, wanted)?;
         if let Planned::Ready(plan) = planned {
-            self.engine.check_quorum(&plan, approval)?;
+            self.engine.policy().check_quorum(&plan, approval)?;
         }
         Ok(None)
     }
@@ -511,7 +511,7 @@ impl Dispatcher {
 
     /// As [`crate::Engine::replay`].
     pub fn replay(&self, space: &SpaceId, policy: &Config, most: u64) -> Result<Replayed> {
-        self.engine.replay(space, policy, most)
+        self.engine.approvals.replay(space, policy, most)
     }
 
     /// Whether an answer that an agent's host brings counts, if the operator said so or not.

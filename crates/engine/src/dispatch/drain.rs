@@ -43,7 +43,7 @@ impl Dispatcher {
     /// for it would stay for nobody.
     pub fn drain_session(&self, session: &str, patience: Duration) -> Result<Drained> {
         let drained = self.wind_down(patience, &|| false);
-        if let Err(error) = self.engine.end_scope(&SpaceId::local(), session) {
+        if let Err(error) = self.engine.sandboxes.end_scope(&SpaceId::local(), session) {
             tracing::warn!(%error, "what was kept for the session cannot be looked for");
         }
         self.leave(drained)
@@ -84,7 +84,7 @@ impl Dispatcher {
         if let Some(pool) = self.pool.get() {
             pool.close();
         }
-        self.engine.leave_sandboxes();
+        self.engine.registry.leave();
         self.sign_off(&drained)?;
         Ok(drained)
     }
@@ -97,7 +97,7 @@ impl Dispatcher {
         store.note(&SpaceId::local(), "server_stopped", None, details)?;
         store.retire(self.owner())?;
         if drained.left == 0 {
-            self.engine.owner().resign();
+            self.engine.instance.owner().resign();
         }
         Ok(())
     }

@@ -30,10 +30,10 @@ impl Dispatcher {
 
     /// One that fails keeps none of the others from being looked at.
     fn remove_by_age(&self) {
-        if self.engine.only_own {
+        if self.engine.instance.only_own() {
             return;
         }
-        let Ok(mut spaces) = self.engine.spaces() else {
+        let Ok(mut spaces) = self.engine.instance.spaces() else {
             return;
         };
         spaces.push(SpaceId::local());
@@ -48,16 +48,18 @@ impl Dispatcher {
     }
 
     fn tidy(&self, space: &SpaceId) -> Result<()> {
-        if self.engine.limits_artifacts() {
+        if self.engine.workspaces.limits_artifacts() {
             // Also those of other processes that have this state directory.
             let open = self.store()?.open_anywhere(space)?;
             let runs = |exec: &ExecId| open.contains(exec) || locked(&self.live).contains_key(exec);
             for project in self.layout(space)?.projects(PROJECTS)? {
-                self.engine.retain_artifacts(space, &project, &runs)?;
+                self.engine
+                    .workspaces
+                    .retain_artifacts(space, &project, &runs)?;
             }
         }
-        if self.engine.has_snapshots(space)? {
-            self.engine.collect_snapshots(space)?;
+        if self.engine.workspaces.has_snapshots(space)? {
+            self.engine.workspaces.collect_snapshots(space)?;
         }
         Ok(())
     }

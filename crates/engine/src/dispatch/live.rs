@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::hall::Account;
 use super::locked;
 use crate::effects::Listener;
-use crate::sight::Seen;
+use crate::visibility::Seen;
 
 /// How far an exec has come, for whoever watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

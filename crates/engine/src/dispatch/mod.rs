@@ -39,14 +39,15 @@ use tokio::sync::watch;
 
 use crate::effects::Rehearsed;
 use crate::engine::{self, Engine};
-use crate::loan::{Lent, Loan};
+use crate::instance::Purpose;
 use crate::patience::Wait;
 use crate::pool::Pool;
 use crate::recovery::Recovered;
 use crate::secrets::{KeySource, Secrets};
 use crate::settings::ToolchainSettings;
-use crate::sight::{Eyes, Seen};
+use crate::visibility::{Eyes, Seen};
 use crate::webhooks::Webhook;
+use crate::workspaces::{Lent, Loan};
 
 pub use drain::Drained;
 pub use events::{EVENTS_KEPT, Event, EventPage, What};
@@ -178,7 +179,7 @@ impl Dispatcher {
             loan,
             only_own,
         } = rules;
-        let engine = Engine::open(engine::Settings {
+        let settings = engine::Settings {
             state,
             database,
             config,
@@ -190,33 +191,40 @@ impl Dispatcher {
             host,
             homes: loan.as_ref().map_or_else(Vec::new, |it| it.homes.clone()),
             secrets_key,
-        })?
-        .serving(loan.as_ref().map(|it| it.directory.as_path()), only_own)?;
+        };
+        let purpose = Purpose {
+            serves: true,
+            only_own,
+            recovers: true,
+        };
+        let lends = loan.as_ref().map(|it| it.directory.as_path());
+        let engine = Engine::open_for(settings, purpose, lends)?;
         let store = engine.store()?;
         let asked = Moment::now();
-        store.enlist(engine.owner().id(), lease())?;
+        store.enlist(engine.instance.owner().id(), lease())?;
         if store.is_shared() {
             hold(&spawner, asked)?;
         }
         let spawner = Arc::new(spawner);
         engine
+            .instance
             .backends()
             .keepers()
             .from_spawner(Arc::clone(&spawner));
         // Also shows, before anybody is let in, that the ledger can be written.
         let mut about = serde_json::json!({ "version": env!("CARGO_PKG_VERSION") });
-        if let Some(lent) = engine.lent() {
+        if let Some(lent) = engine.workspaces.lent() {
             about["project_id"] = serde_json::json!(lent.id());
         }
         store.note(&SpaceId::local(), "server_started", None, about)?;
         let toolchains = loan.map(|it| it.toolchains);
         let dispatcher = Self::over(engine, Some(spawner), concurrency_ceiling, toolchains)?;
         dispatcher.seal()?;
-        dispatcher.engine.reconcile_sandboxes()?;
-        if let Err(error) = dispatcher.engine.clear_aside() {
+        dispatcher.engine.sandboxes.reconcile()?;
+        if let Err(error) = dispatcher.engine.workspaces.clear_aside() {
             tracing::warn!(%error, "what was being built cannot be removed");
         }
-        for (project, finished) in dispatcher.engine.finish_all()? {
+        for (project, finished) in dispatcher.engine.workspaces.finish_all()? {
             match finished {
                 Ok(()) => {
                     tracing::warn!(%project, "a change of the workspace that was cut off is finished")
@@ -237,15 +245,18 @@ impl Dispatcher {
     /// For a command of the person at the machine: it starts no thread and no sandbox, and takes
     /// nothing over. What an earlier crash left is taken down.
     pub fn of_command(settings: engine::Settings, directory: Option<&Path>) -> Result<Arc<Self>> {
-        let engine = Engine::open(settings)?;
-        engine.store()?;
-        Self::over(engine.lending(directory)?, None, u32::MAX, None)
+        let engine = Engine::open_for(settings, Purpose::COMMAND, directory)?;
+        Self::over(engine, None, u32::MAX, None)
     }
 
     /// The same for what is in the store alone: tokens, settings, secrets. What others left, or run
     /// on the same database, is not looked at.
     pub fn of_store(settings: engine::Settings) -> Result<Arc<Self>> {
-        let engine = Engine::open(settings)?.without_recovery();
+        let purpose = Purpose {
+            recovers: false,
+            ..Purpose::COMMAND
+        };
+        let engine = Engine::open_for(settings, purpose, None)?;
         Self::over(engine, None, u32::MAX, None)
     }
 
@@ -257,7 +268,7 @@ impl Dispatcher {
     ) -> Result<Arc<Self>> {
         let (settings, version) = engine.store()?.settings()?;
         let webhooks = match &spawner {
-            Some(_) => engine.open_webhooks()?,
+            Some(_) => engine.webhooks.open()?,
             None => Vec::new(),
         };
         Ok(Arc::new(Self {
@@ -310,47 +321,47 @@ impl Dispatcher {
     /// began with; the pool, webhooks and what the network is opened with are those of the start.
     pub fn reconfigure(&self, config: Config) -> Result<()> {
         // What no call could be made under is refused, and so is what cannot be written down.
-        config.system(self.engine.surface(), self.engine.host())?;
+        config.system(self.engine.policy().surface(), self.engine.policy().host())?;
         let about = serde_json::json!({
             "policy": config.digest(),
             "before": self.engine.config().digest(),
         });
         let store = self.store()?;
         store.note(&SpaceId::local(), "configuration_reloaded", None, about)?;
-        self.engine.reconfigure(config);
+        self.engine.policy().reconfigure(config);
         Ok(())
     }
 
     pub fn secrets(&self) -> Result<Secrets<'_>> {
-        self.engine.secrets()
+        self.engine.secrets.open()
     }
 
     pub fn state(&self) -> &StateDir {
-        self.engine.state()
+        self.engine.instance.state()
     }
 
     /// This server's name in the store.
     pub fn owner(&self) -> &str {
-        self.engine.owner().id()
+        self.engine.instance.owner().id()
     }
 
     /// What this start found of an earlier crash.
     pub fn recovered(&self) -> Option<&Recovered> {
-        self.engine.recovered()
+        self.engine.instance.recovered()
     }
 
     pub fn layout(&self, space: &SpaceId) -> Result<Arc<Layout>> {
-        self.engine.layout(space)
+        self.engine.instance.layout(space)
     }
 
     /// The id of the directory that is lent. It is one of the space `local`.
     pub fn lent_project(&self) -> Option<&ProjectId> {
-        self.engine.lent().map(Lent::id)
+        self.engine.workspaces.lent().map(Lent::id)
     }
 
     /// Where it is.
     pub fn lent_directory(&self) -> Option<&Path> {
-        self.engine.lent().map(Lent::path)
+        self.engine.workspaces.lent().map(Lent::path)
     }
 
     fn toolchains(&self, project: &ProjectId) -> &ToolchainSettings {
@@ -365,9 +376,9 @@ impl Dispatcher {
     }
 
     pub fn explain(&self, eyes: &Eyes, mut call: Call) -> Explanation {
-        self.engine.lead(&mut call);
+        self.engine.workspaces.lead(&mut call);
         let explained = self.may_name(eyes, &call);
-        let explained = explained.and_then(|()| self.engine.explain(call));
+        let explained = explained.and_then(|()| self.engine.policy().explain(call));
         explained.unwrap_or_else(|error| Explanation::of(Err(&error)))
     }
 
@@ -415,7 +426,7 @@ impl Dispatcher {
         from: u64,
         most: usize,
     ) -> Result<(Vec<Attempt>, u64)> {
-        self.engine.network_log(exec, from, most)
+        self.engine.network.network_log(exec, from, most)
     }
 
     /// What an exec did, from a place in its log on; the place after it, and whether that is all.
@@ -425,15 +436,15 @@ impl Dispatcher {
         from: u64,
         most: usize,
     ) -> Result<(Vec<Effect>, u64, bool)> {
-        self.engine.effects(exec, from, most)
+        self.engine.effects.read(exec, from, most)
     }
 
     /// The call that does a simulation for real.
     pub fn rehearsed(&self, exec: &Seen<Exec>) -> Result<Rehearsed> {
         let space = &exec.ids.space_id;
-        let mut rehearsed = self.engine.rehearsed(space, &exec.exec_id)?;
+        let mut rehearsed = self.engine.simulations.rehearsed(space, &exec.exec_id)?;
         // `glovebox run` stood in it, and so it did not say where that was.
-        if let Some(lent) = self.engine.lent_as(space, &exec.project_id) {
+        if let Some(lent) = self.engine.workspaces.lent_as(space, &exec.project_id) {
             rehearsed.call.workspace = WorkspaceRef::Adopted(lent.path().to_owned());
         }
         Ok(rehearsed)

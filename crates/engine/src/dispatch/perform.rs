@@ -18,10 +18,8 @@ use super::answered::{Outdated, is_outdated};
 use super::live::{Live, Reporter};
 use super::stock::Stock;
 use super::{Dispatcher, locked};
-use crate::engine::Io;
-use crate::path::{self, Plan};
-use crate::prepare::Standing;
-use crate::stage;
+use crate::engine::{Io, Seat};
+use crate::path::{self, Plan, Runner, Supply, Walked};
 
 /// An exec that has its place, or waits for one.
 #[derive(Debug)]
@@ -94,7 +92,7 @@ impl Dispatcher {
     /// `Some`: what it may run changed while it waited for its turn, and it has not begun.
     fn perform(self: &Arc<Self>, waiting: Waiting) -> Option<Outdated> {
         let Waiting {
-            mut plan,
+            plan,
             project,
             live,
             cancel,
@@ -110,144 +108,60 @@ impl Dispatcher {
         // Leaves the hall however this ends, a panic included.
         let _place = Place(self, &live);
         live.begin();
-        let prepared =
-            stage::span("admit").in_scope(|| self.build(&plan, project, stdin.as_deref(), &cancel));
-        stage::reached("build");
-        let start = match (&prepared, start) {
-            (Err(error), Start::Queued(entry)) if is_outdated(error) => {
-                return Some(Outdated { plan, entry, stdin });
-            }
-            (_, start) => start,
-        };
-        if let Start::Queued(_) = start {
-            plan.begin();
-        }
-        let Some(entry) = self.begun(start, &plan, &live) else {
-            if let Ok((standing, _)) = prepared {
-                standing.discard();
-            }
-            return None;
-        };
-        stage::reached("open");
-        let waited = since.elapsed();
-        match prepared {
-            Ok((standing, input)) => {
-                let mut reporter = Reporter::new(&live, journal, &plan.assessed().profile().limits);
-                reporter.state(Status::Running);
-                let opened = path::Opened::new(plan, entry);
-                let input = (input, stdin.as_deref());
-                self.carry(standing, opened, input, &cancel, &live, reporter, waited);
-            }
-            Err(error) => {
-                let record = path::failed(plan.record().clone(), error);
-                self.write_end(entry, record, since);
-            }
-        }
-        None
-    }
-
-    fn build(
-        &self,
-        plan: &Plan,
-        project: Project,
-        stdin: Option<&[u8]>,
-        cancel: &Cancel,
-    ) -> Result<(Standing, Option<OwnedFd>)> {
-        let stdin = stdin.map(as_file).transpose();
-        let stdin = stdin.map_err(|error| {
-            let message = "the standard input cannot be kept";
-            Error::new(Code::Busy, Stage::Admit, message).caused_by(error)
-        })?;
-        let mut supply = Stock {
-            dispatcher: self,
-            cancel: Some(cancel),
-        };
-        let toolchains = self.toolchains(project.id());
-        let standing = self
-            .engine
-            .prepare(&mut supply, plan, project, toolchains)?;
-        Ok((standing, stdin))
-    }
-
-    /// The permission to start, once it is durable. None: it is not to be started here.
-    fn begun(&self, start: Start, plan: &Plan, live: &Live) -> Option<Opened> {
-        let entry = match start {
-            Start::Told(told) => {
-                let entry = told.recv().ok();
-                if entry.is_none() {
-                    self.forget(live);
-                }
-                return entry;
-            }
-            Start::Queued(entry) => entry,
-        };
-        let store = self.store().ok()?;
-        loop {
-            match store.start(self.owner(), &entry, plan.record()) {
-                Ok(()) => return Some(entry),
-                Err(error) if self.tries_again(&error) => {}
-                // Another server has it, and with it the files; or it was canceled.
-                Err(_) => return None,
-            }
-        }
-    }
-
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the things one run is made of, each once"
-    )]
-    fn carry(
-        self: &Arc<Self>,
-        standing: Standing,
-        opened: path::Opened,
-        (stdin, replayable): (Option<OwnedFd>, Option<&[u8]>),
-        cancel: &Cancel,
-        live: &Arc<Live>,
-        mut reporter: Reporter<'_>,
-        waited: Duration,
-    ) {
-        let stopped = || live.stopped();
-        let seats = || self.seat();
-        let io = Io {
-            effects: Some(reporter.listener()),
-            replayable,
-            seats: Some(&seats),
-            stdin,
-            live: &mut reporter,
-            cancel,
-            stopped: Some(&stopped),
-            approver: None,
-        };
-        let mut again = |error: &Error| self.tries_again(error);
         let toolchains = self.toolchains(&live.project);
-        let carried = self
-            .engine
-            .carry_out(standing, opened, toolchains, io, &mut again);
-        let remains = match carried {
-            Ok((record, remains)) => {
-                self.ended(live, &record, waited);
-                live.close(record);
-                Some(remains)
+        let mut performed = Performed {
+            dispatcher: self,
+            live: &live,
+            cancel: &cancel,
+            stock: Stock {
+                dispatcher: self,
+                cancel: Some(&cancel),
+            },
+            reporter: Reporter::new(&live, journal, &plan.assessed().profile().limits),
+            input: None,
+            stdin,
+            start: Some(start),
+            outdated: None,
+            since,
+            waited: Duration::ZERO,
+            stopped: &|| live.stopped(),
+            seats: &|| self.seat(),
+            again: &|error| self.tries_again(error),
+        };
+        match self.engine.walk(plan, project, toolchains, &mut performed) {
+            Ok(Walked::Ended(record, remains)) => {
+                self.ended(&live, &record, performed.waited);
+                live.close(*record);
+                // Whoever reads the final record finds the workspace free; the place is given back
+                // only when the sandbox is gone too.
+                self.drop_live(&live);
+                live.end();
+                drop(remains);
+                None
+            }
+            Ok(Walked::NotOpened(plan, _)) => {
+                let entry = performed.outdated?;
+                let stdin = performed.stdin;
+                Some(Outdated {
+                    plan: *plan,
+                    entry,
+                    stdin,
+                })
             }
             Err(error) => {
                 tracing::error!(exec_id = %live.exec, %error, "the outcome could not be written");
                 None
             }
-        };
-        // Whoever reads the final record finds the workspace free; the place is given back only when
-        // the sandbox is gone too.
-        self.drop_live(live);
-        live.end();
-        drop(remains);
+        }
     }
 
     /// Writes the end of an exec that never started.
     pub(super) fn write_end(&self, entry: Opened, record: Exec, since: Instant) {
-        let mut again = |error: &Error| self.tries_again(error);
+        let again = |error: &Error| self.tries_again(error);
         let id = record.exec_id.clone();
         let ended = self
             .store()
-            .and_then(|store| path::end(store, entry, record, &mut again));
+            .and_then(|store| path::end(store, entry, record, Some(&again)));
         match ended {
             Ok(record) => self.tell_end(&record, since.elapsed()),
             Err(error) => {
@@ -308,10 +222,11 @@ impl Dispatcher {
 
     fn ended(&self, live: &Live, record: &Exec, waited: Duration) {
         debug_assert_eq!(live.exec, record.exec_id);
-        let took = record.duration_ms.unwrap_or(0);
-        let before = self.pace.load(Ordering::Relaxed);
-        let pace = (before * 7 + took) / 8;
-        self.pace.store(pace, Ordering::Relaxed);
+        // What never ran says nothing of how long an exec takes.
+        if let Some(took) = record.duration_ms {
+            let before = self.pace.load(Ordering::Relaxed);
+            self.pace.store((before * 7 + took) / 8, Ordering::Relaxed);
+        }
         self.tell_end(record, waited);
     }
 
@@ -340,6 +255,90 @@ impl Dispatcher {
     pub(super) fn drop_live(&self, live: &Live) {
         locked(&self.live).remove(&live.exec);
         self.gone.notify_all();
+    }
+}
+
+/// One exec of a server, on the way.
+struct Performed<'d> {
+    dispatcher: &'d Dispatcher,
+    live: &'d Live,
+    cancel: &'d Cancel,
+    stock: Stock<'d>,
+    reporter: Reporter<'d>,
+    stdin: Option<Vec<u8>>,
+    /// The same, for the program.
+    input: Option<OwnedFd>,
+    start: Option<Start>,
+    /// As queued, with an approval that does not hold any more.
+    outdated: Option<Opened>,
+    since: Instant,
+    waited: Duration,
+    stopped: &'d dyn Fn() -> Option<Error>,
+    seats: &'d dyn Fn() -> Result<Seat>,
+    again: &'d dyn Fn(&Error) -> bool,
+}
+
+impl Performed<'_> {
+    /// The permission to start, once it is durable. None: it is not to be started here.
+    fn begun(&mut self, plan: &mut Plan, refused: Option<&Error>) -> Option<Opened> {
+        let entry = match self.start.take()? {
+            Start::Told(told) => {
+                let entry = told.recv().ok();
+                if entry.is_none() {
+                    self.dispatcher.forget(self.live);
+                }
+                return entry;
+            }
+            Start::Queued(entry) if refused.is_some_and(is_outdated) => {
+                self.outdated = Some(entry);
+                return None;
+            }
+            Start::Queued(entry) => entry,
+        };
+        plan.begin();
+        let store = self.dispatcher.store().ok()?;
+        loop {
+            match store.start(self.dispatcher.owner(), &entry, plan.record()) {
+                Ok(()) => return Some(entry),
+                Err(error) if (self.again)(&error) => {}
+                // Another server has it, and with it the files; or it was canceled.
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+impl Runner for Performed<'_> {
+    fn supply(&mut self) -> Result<&mut dyn Supply> {
+        let input = self.stdin.as_deref().map(as_file).transpose();
+        self.input = input.map_err(|error| {
+            let message = "the standard input cannot be kept";
+            Error::new(Code::Busy, Stage::Admit, message).caused_by(error)
+        })?;
+        Ok(&mut self.stock)
+    }
+
+    fn open(&mut self, plan: &mut Plan, refused: Option<&Error>) -> Result<Option<Opened>> {
+        let entry = self.begun(plan, refused);
+        if entry.is_some() && refused.is_none() {
+            self.reporter.state(Status::Running);
+        }
+        self.waited = self.since.elapsed();
+        Ok(entry)
+    }
+
+    fn io(&mut self) -> Io<'_> {
+        Io {
+            effects: Some(self.reporter.listener()),
+            replayable: self.stdin.as_deref(),
+            seats: Some(self.seats),
+            stdin: self.input.take(),
+            live: &mut self.reporter,
+            cancel: self.cancel,
+            stopped: Some(self.stopped),
+            approver: None,
+            again: Some(self.again),
+        }
     }
 }
 

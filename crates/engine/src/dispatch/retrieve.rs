@@ -14,6 +14,6 @@ impl Dispatcher {
         by: &Actor,
         request: RetrieveRequest,
     ) -> Result<Retrieved> {
-        self.engine.retrieve(who, Some(by), request)
+        self.engine.network.retrieve(who, Some(by), request)
     }
 }

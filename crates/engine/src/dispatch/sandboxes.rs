@@ -6,8 +6,8 @@ use super::Dispatcher;
 use super::seen::no_sandbox;
 use super::stock::Stock;
 use crate::backends::BackendView;
-use crate::kept::{Pruned, Recreated, SandboxExplanation, SandboxRequest, Selection};
-use crate::sight::{Eyes, Seen};
+use crate::sandboxes::{Pruned, Recreated, SandboxExplanation, SandboxRequest, Selection};
+use crate::visibility::{Eyes, Seen};
 
 /// The container engine that the configuration speaks of.
 #[derive(Debug)]
@@ -29,14 +29,14 @@ impl Dispatcher {
             dispatcher: self,
             cancel: None,
         };
-        self.engine.create_sandbox(request, &mut supply)
+        self.engine.sandboxes.create(request, &mut supply)
     }
 
     /// As it is now.
     pub fn sandbox(&self, eyes: &Eyes, row: &Seen<Sandbox>) -> Result<Sandbox> {
         let name = row.sandbox_id.as_str();
-        let row = self.engine.sandbox(&row.space_id, name)?;
-        let seen = self.engine.seen_sandbox(eyes, row);
+        let row = self.engine.registry.get(&row.space_id, name)?;
+        let seen = self.engine.policy().seen_sandbox(eyes, row);
         seen.map(Seen::into_inner).ok_or_else(no_sandbox)
     }
 
@@ -46,45 +46,45 @@ impl Dispatcher {
         request: &SandboxRequest,
     ) -> Result<SandboxExplanation> {
         self.may_work_on(eyes, &request.project)?;
-        self.engine.explain_sandbox(request)
+        self.engine.sandboxes.explain(request)
     }
 
     pub fn remove_sandbox(&self, row: &Seen<Sandbox>) -> Result<Sandbox> {
         let name = row.sandbox_id.as_str();
-        self.engine.remove_sandbox(&row.space_id, name, "removed")
+        self.engine.sandboxes.remove(&row.space_id, name, "removed")
     }
 
     /// Those of them that are there for them.
     pub fn recreate_sandboxes(&self, eyes: &Eyes, which: &Selection) -> Result<Recreated> {
-        self.engine.recreate_sandboxes(eyes, which)
+        self.engine.sandboxes.recreate_all(eyes, which)
     }
 
     pub fn prune_sandboxes(&self) -> Result<Pruned> {
-        self.engine.prune_sandboxes()
+        self.engine.sandboxes.prune()
     }
 
     /// The rows of those that this server has.
     pub fn own_sandboxes(&self) -> Vec<Sandbox> {
-        self.engine.slots().rows()
+        self.engine.registry.slots().rows()
     }
 
     /// Every way to run something here, with what each gives.
     pub fn backends(&self, ids: &Correlation) -> Vec<BackendView> {
         let config = self.engine.config().docker_for(ids, Lifetime::Exec);
-        self.engine.backends().all(&config)
+        self.engine.instance.backends().all(&config)
     }
 
     /// None where the configuration says nothing of containers: then nobody is asked.
     pub fn container_engine(&self) -> Option<ContainerEngine> {
         let ids = Correlation::of_space(SpaceId::local());
         let said = self.engine.config().docker_sources(&ids, Lifetime::Exec);
-        let usual = self.engine.usual();
+        let usual = self.engine.sandboxes.usual();
         let is_usual = usual.is_ok_and(|(_, chosen)| chosen.backend == BackendName::Docker);
         if !is_usual && said.iter().all(|it| it.by.source.is_none()) {
             return None;
         }
         let config = self.engine.config().docker_for(&ids, Lifetime::Exec);
-        let probe = self.engine.backends().probe(&config);
+        let probe = self.engine.instance.backends().probe(&config);
         let facts = probe.and_then(|probe| probe.usable.clone());
         let known = |text: String| (!text.is_empty()).then_some(text);
         Some(match facts {

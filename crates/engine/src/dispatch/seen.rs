@@ -9,7 +9,7 @@ use glovebox_policy::Sight;
 use glovebox_store::{ApprovalFilter, ExecFilter, GrantFilter};
 
 use super::Dispatcher;
-use crate::sight::{Eyes, Seen};
+use crate::visibility::{Eyes, Seen};
 
 impl Dispatcher {
     /// By its id or by its caller's own.
@@ -32,7 +32,7 @@ impl Dispatcher {
             Err(error) => Err(error),
             Ok(exec) => {
                 let ids = exec.ids.clone();
-                Ok(self.engine.seen(eyes, &ids, exec))
+                Ok(self.engine.policy().seen(eyes, &ids, exec))
             }
         }
     }
@@ -67,7 +67,10 @@ impl Dispatcher {
         let items = page.items.into_iter().filter_map(|mut exec| {
             self.place_in_queue(&mut exec);
             let ids = exec.ids.clone();
-            self.engine.seen(eyes, &ids, exec).map(Seen::into_inner)
+            self.engine
+                .policy()
+                .seen(eyes, &ids, exec)
+                .map(Seen::into_inner)
         });
         Ok(Page {
             items: items.collect(),
@@ -78,7 +81,7 @@ impl Dispatcher {
     pub fn approval(&self, eyes: &Eyes, id: &ApprovalId) -> Result<Seen<Approval>> {
         let approval = self.store()?.approval(Some(eyes.space()), id)?;
         let ids = approval.ids.clone();
-        let seen = self.engine.seen(eyes, &ids, approval);
+        let seen = self.engine.policy().seen(eyes, &ids, approval);
         seen.ok_or_else(|| {
             let message = format!("there is no approval `{id}`");
             Error::new(Code::NotFound, Stage::Parse, message)
@@ -94,7 +97,7 @@ impl Dispatcher {
         let page = self.store()?.approvals(&filter)?;
         let items = page.items.into_iter().filter_map(|approval| {
             let ids = approval.ids.clone();
-            let seen = self.engine.seen(eyes, &ids, approval);
+            let seen = self.engine.policy().seen(eyes, &ids, approval);
             seen.map(Seen::into_inner)
         });
         Ok(Page {
@@ -129,8 +132,8 @@ impl Dispatcher {
 
     /// The rows that are there for them, as they are now.
     pub fn sandboxes(&self, eyes: &Eyes) -> Result<Vec<Sandbox>> {
-        let rows = self.engine.sandboxes(eyes.space())?.into_iter();
-        let seen = rows.filter_map(|row| self.engine.seen_sandbox(eyes, row));
+        let rows = self.engine.registry.list(eyes.space())?.into_iter();
+        let seen = rows.filter_map(|row| self.engine.policy().seen_sandbox(eyes, row));
         Ok(seen.map(Seen::into_inner).collect())
     }
 
@@ -140,7 +143,7 @@ impl Dispatcher {
             Err(error) if error.code == Code::NotFound => return Err(no_sandbox()),
             found => found?,
         };
-        let seen = self.engine.seen_sandbox(eyes, row);
+        let seen = self.engine.policy().seen_sandbox(eyes, row);
         seen.ok_or_else(no_sandbox)
     }
 
@@ -161,7 +164,7 @@ impl Dispatcher {
 
     /// Whether a workspace of this name can be theirs, be it there or not.
     pub fn may_work_on(&self, eyes: &Eyes, project: &ProjectId) -> Result<()> {
-        self.engine.ensure_may_work_on(eyes, project)
+        self.engine.policy().ensure_may_work_on(eyes, project)
     }
 }
 

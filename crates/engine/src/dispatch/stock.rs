@@ -7,8 +7,8 @@ use glovebox_model::{Code, Error, PoolConfig, Profile, Result, Stage};
 
 use super::Dispatcher;
 use crate::engine::Seat;
+use crate::path::Supply;
 use crate::pool::{Kind, Pool, PoolStats, Shape, Warm};
-use crate::prepare::Supply;
 
 /// What one exec, or somebody who builds ahead, may take from.
 pub(super) struct Stock<'d> {
@@ -46,7 +46,7 @@ impl Dispatcher {
                 false => error.hint("nothing can be started until the server is started anew"),
             }
         })?;
-        self.engine.seat(keeper)
+        self.engine.sandboxes.seat(keeper)
     }
 
     /// Begins to keep sandboxes ready for the usual call.
@@ -59,7 +59,7 @@ impl Dispatcher {
         let build = move |shape: &Shape| {
             let dispatcher = weak.upgrade().ok_or_else(gone)?;
             let mut seat = || dispatcher.seat();
-            dispatcher.engine.build_warm(shape, &mut seat)
+            dispatcher.engine.sandboxes.build_warm(shape, &mut seat)
         };
         let standing = self.usual_shapes(&config)?;
         let pool = Pool::open(config, standing, Box::new(build)).map_err(|error| {
@@ -71,7 +71,7 @@ impl Dispatcher {
 
     /// What a call without any wish of its own would get, on a workspace that is kept.
     fn usual_shapes(&self, config: &PoolConfig) -> Result<Vec<(Shape, usize)>> {
-        let (profile, chosen): (Profile, _) = match self.engine.usual() {
+        let (profile, chosen): (Profile, _) = match self.engine.sandboxes.usual() {
             Ok(usual) => usual,
             // Policy may refuse a call that says nothing; then there is nothing usual.
             Err(_) => return Ok(Vec::new()),
@@ -80,7 +80,7 @@ impl Dispatcher {
             return Ok(Vec::new());
         }
         let mut kinds = vec![(Kind::Native, config.min)];
-        for preload in self.engine.preloads() {
+        for preload in self.engine.sandboxes.preloads() {
             let count = match preload.language {
                 glovebox_backend::Language::Python => config.python,
                 glovebox_backend::Language::Node => config.node,

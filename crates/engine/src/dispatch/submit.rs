@@ -17,10 +17,10 @@ use super::live::Live;
 use super::perform::{Start, Waiting};
 use super::seal::Kept;
 use super::{Dispatcher, locked};
-use crate::engine::{Planned, refusal};
 use crate::path::{self, Draft, Plan};
-use crate::sight::{Eyes, Seen};
+use crate::path::{Planned, refusal};
 use crate::stage;
+use crate::visibility::{Eyes, Seen};
 
 /// What a caller sends.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl Dispatcher {
             by,
             eyes,
         } = submission;
-        self.engine.lead(&mut call);
+        self.engine.workspaces.lead(&mut call);
         self.may_name(&eyes, &call)?;
         let (project, draft, plan) = self.engine.receive(call.clone())?;
         let plan = match objection.map_or(plan, Err) {
@@ -130,11 +130,7 @@ impl Dispatcher {
         plan.begin();
         match self.admit(plan.record(), key, None)? {
             Admitted::Existing(id) => Ok(Err(id)),
-            Admitted::Opened(entry) => {
-                let (entry, record) = path::Opened::new(plan, entry).mocked();
-                let ended = path::end(self.store()?, entry, record, &mut |_| false)?;
-                Ok(Ok(ended))
-            }
+            Admitted::Opened(entry) => self.engine.mock(plan, entry).map(Ok),
         }
     }
 

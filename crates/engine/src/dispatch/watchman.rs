@@ -19,8 +19,8 @@ use super::seal::Kept;
 use super::submit::Candidate;
 use super::{Dispatcher, lease, locked};
 use crate::approvals::{nobody, outdated};
-use crate::engine::{Planned, Wanted};
 use crate::path::Draft;
+use crate::path::{Planned, Wanted};
 use crate::patience::Wait;
 use crate::webhooks;
 
@@ -100,12 +100,12 @@ fn care(weak: &Weak<Dispatcher>) {
             return;
         }
         let asks_engines = round.is_multiple_of(ENGINES);
-        dispatcher.engine.look_after_sandboxes(asks_engines);
+        dispatcher.engine.sandboxes.look_after(asks_engines);
         if round.is_multiple_of(HOUSEKEEPING) {
             dispatcher.keep_house();
         }
         if round.is_multiple_of(PRUNE) {
-            match dispatcher.engine.prune_sandboxes() {
+            match dispatcher.engine.sandboxes.prune() {
                 Ok(pruned) if pruned.removed.is_empty() => {}
                 Ok(pruned) => tracing::info!(removed = ?pruned.removed, "sandboxes were pruned"),
                 Err(error) => tracing::warn!(%error, "sandboxes could not be pruned"),
@@ -187,7 +187,7 @@ impl Dispatcher {
             }
         }
         self.look_for_answers()?;
-        self.engine.recheck_secrets()?;
+        self.engine.network.recheck_secrets()?;
         self.apply(store.settings()?);
         if round.is_multiple_of(TAKE_OVER) && !self.is_closed() {
             if self.may_take_over() {
@@ -196,7 +196,7 @@ impl Dispatcher {
             self.reconcile(missing)?;
         }
         if round.is_multiple_of(USES) {
-            self.engine.write_uses(ROUND * 5);
+            self.engine.registry.write_uses(ROUND * 5);
         }
         if round.is_multiple_of(TIDY) {
             // Each takes a bounded bite; so many at once, so that the table cannot outgrow it.
@@ -278,7 +278,7 @@ impl Dispatcher {
     /// What dead servers had running is lost; what waited goes on waiting, here.
     pub(super) fn take_over(self: &Arc<Self>) -> Result<()> {
         let store = self.store()?;
-        let recovered = self.engine.recover(store)?;
+        let recovered = self.engine.instance.recover(store)?;
         for exec in &recovered.lost {
             tracing::warn!(exec_id = %exec.exec_id, "lost in a crash");
         }
@@ -317,7 +317,7 @@ impl Dispatcher {
                 Err(error) if error.code == Code::NotFound => continue,
                 exec => exec?,
             };
-            if self.engine.can_take(&exec) || self.is_over(&exec)? {
+            if self.engine.workspaces.can_take(&exec) || self.is_over(&exec)? {
                 takes.insert(id);
             }
         }
@@ -330,7 +330,7 @@ impl Dispatcher {
             mut record,
             sealed_call,
         } = adopted;
-        if !self.engine.can_take(&record) {
+        if !self.engine.workspaces.can_take(&record) {
             return self.end_of_another(opened, record);
         }
         let candidate = match self.revive(&record, &sealed_call) {
@@ -370,8 +370,8 @@ impl Dispatcher {
         if policy.is_some_and(|it| it != self.engine.config().digest()) {
             return Err(outdated());
         }
-        self.engine.place(&mut call)?;
-        let project = self.engine.project(&call)?;
+        self.engine.sandboxes.place(&mut call)?;
+        let project = self.engine.workspaces.project(&call)?;
         project.forget(exec)?;
         let draft = Draft::again(&call, project.id().clone(), exec.clone())?;
         let wanted = Wanted {
@@ -389,7 +389,7 @@ impl Dispatcher {
 
     fn forget_old_events(&self) -> Result<()> {
         let before = Timestamp::now() - EVENTS_KEPT;
-        for space in self.engine.spaces()? {
+        for space in self.engine.instance.spaces()? {
             self.layout(&space)?.forget_journals(before)?;
         }
         self.layout(&SpaceId::local())?.forget_journals(before)?;

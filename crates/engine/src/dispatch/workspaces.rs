@@ -7,7 +7,7 @@ use glovebox_snapshot::Watch;
 use glovebox_store::Actor;
 
 use super::Dispatcher;
-use crate::sight::{Eyes, Seen};
+use crate::visibility::{Eyes, Seen};
 use crate::workspaces::Workspace;
 use crate::workspaces::answer::{collect_answer, verify_answer};
 
@@ -19,12 +19,12 @@ impl Dispatcher {
         project: &ProjectId,
         by: Option<Actor>,
     ) -> Result<Workspace<'_>> {
-        if !self.engine.may_work_on(eyes, project) {
+        if !self.engine.policy().may_work_on(eyes, project) {
             let message = format!("there is no workspace `{project}`");
             return Err(Error::new(Code::NotFound, Stage::Open, message));
         }
         let which = WorkspaceRef::Project(project.clone());
-        let workspace = self.engine.workspace(eyes.space(), &which, by)?;
+        let workspace = self.engine.workspaces.open(eyes.space(), &which, by)?;
         Ok(workspace.looked_at_by(eyes))
     }
 
@@ -32,7 +32,7 @@ impl Dispatcher {
     pub fn workspace_of(&self, eyes: &Eyes, exec: &Seen<Exec>, by: Actor) -> Result<Workspace<'_>> {
         let which = WorkspaceRef::Project(exec.project_id.clone());
         let space = &exec.ids.space_id;
-        let workspace = self.engine.workspace(space, &which, Some(by))?;
+        let workspace = self.engine.workspaces.open(space, &which, Some(by))?;
         Ok(workspace.looked_at_by(eyes))
     }
 
@@ -50,7 +50,7 @@ impl Dispatcher {
         }
         self.layout(eyes.space())?.project(project)?;
         let workspace = self.workspace(eyes, project, by)?;
-        if self.engine.template()?.is_some() {
+        if self.engine.policy().template()?.is_some() {
             workspace.seed(None)?;
         }
         Ok(workspace)
@@ -59,18 +59,18 @@ impl Dispatcher {
     /// Those of a space that are there for them, at most so many.
     pub fn projects(&self, eyes: &Eyes, most: usize) -> Result<Vec<ProjectId>> {
         let mut projects = self.layout(eyes.space())?.projects(most)?;
-        projects.retain(|project| self.engine.may_work_on(eyes, project));
+        projects.retain(|project| self.engine.policy().may_work_on(eyes, project));
         Ok(projects)
     }
 
     /// What of the file API is in the ledger.
     pub fn file_audit(&self) -> FileAudit {
-        self.engine.workspace_settings().audit
+        self.engine.policy().workspace_settings().audit
     }
 
     /// Every space that has files, and with it what was done there.
     pub fn collect_snapshots(&self) -> Result<CollectAnswer> {
-        let all = self.in_each_space(|space| self.engine.collect_snapshots(space))?;
+        let all = self.in_each_space(|space| self.engine.workspaces.collect_snapshots(space))?;
         Ok(collect_answer(all))
     }
 
@@ -80,7 +80,8 @@ impl Dispatcher {
         by: Option<&Actor>,
         watch: &mut dyn Watch,
     ) -> Result<VerifyAnswer> {
-        let all = self.in_each_space(|space| self.engine.verify_snapshots(space, by, watch))?;
+        let all =
+            self.in_each_space(|space| self.engine.workspaces.verify_snapshots(space, by, watch))?;
         Ok(verify_answer(all))
     }
 
@@ -89,7 +90,7 @@ impl Dispatcher {
         &self,
         mut work: impl FnMut(&SpaceId) -> Result<T>,
     ) -> Result<Vec<(SpaceId, Result<T>)>> {
-        let mut spaces = self.engine.spaces()?;
+        let mut spaces = self.engine.instance.spaces()?;
         spaces.retain(|space| *space != SpaceId::local());
         spaces.insert(0, SpaceId::local());
         let each = spaces.into_iter().map(|space| {

@@ -8,7 +8,7 @@ use glovebox_model::{
     FileWrite, GateResult, GateStatus, Mode, NetCode, Recovery, Validation,
 };
 
-use crate::engine::Engine;
+use crate::effects::Simulations;
 
 const GATE: &str = "preview";
 const UNSEEN: &str = "unseen";
@@ -39,7 +39,7 @@ pub(super) fn strayed(record: &Exec) -> Option<GateResult> {
     Some(blocked(SENT, reason, way))
 }
 
-impl Engine {
+impl Simulations {
     /// What left other files than its simulation showed.
     pub(super) fn differs(
         &self,

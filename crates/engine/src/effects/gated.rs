@@ -10,7 +10,7 @@ use glovebox_policy::{Assessed, MountMode};
 
 use crate::approvals::tools_of;
 use crate::backends::Chosen;
-use crate::engine::Engine;
+use crate::policy::ActivePolicy;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Gated {
@@ -32,7 +32,7 @@ struct Site<'call> {
     profile: &'call Profile,
 }
 
-impl Engine {
+impl ActivePolicy {
     /// Before people are asked: what cannot be judged is not theirs to allow.
     pub(crate) fn gated(&self, assessed: &Assessed, chosen: &Chosen) -> Result<Gated> {
         let (call, profile) = (assessed.call(), assessed.profile());

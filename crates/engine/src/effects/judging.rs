@@ -8,7 +8,7 @@ use glovebox_gate::{
     Sample, Subject, judge,
 };
 use glovebox_model::{
-    ByteString, Call, Code, Consent, Count, Deed, Effect, Error, Exec, ExecId, GateResult, Mode,
+    ByteString, Call, Code, Count, Deed, Effect, Error, Exec, ExecId, GateResult, Mode,
     NetworkMode, OnExceed, PartialLimits, PartialProfile, Placement, Preview, Program, Result,
     Stage, Status, Stream, Verdict, WorkspaceRef, Writes,
 };
@@ -22,10 +22,10 @@ use super::contents::Files;
 use super::gathering::Gathered;
 use super::{Capture, Gated, bound, files, preview};
 use crate::approvals::tool_of;
-use crate::engine::{Engine, Io, Planned, Seat, Wanted};
-use crate::path::Draft;
+use crate::effects::Effects;
+use crate::engine::{Engine, Io, Seat};
 use crate::settings::ToolchainSettings;
-use crate::sight::Eyes;
+use crate::visibility::Eyes;
 
 /// Effects in the record itself; the log has all.
 const RECORDED: usize = 100;
@@ -117,7 +117,9 @@ impl<'run, 'engine> Judging<'run, 'engine> {
         record.gates = match bound::strayed(record) {
             Some(strayed) => vec![strayed],
             None => {
-                let differs = engine.differs(self.call, record, &gathered.effects);
+                let differs = engine
+                    .simulations
+                    .differs(self.call, record, &gathered.effects);
                 let asked = self.ask(engine, record, &gathered, layer);
                 differs.into_iter().chain(asked).collect()
             }
@@ -147,13 +149,14 @@ impl<'run, 'engine> Judging<'run, 'engine> {
             return Vec::new();
         }
         let earlier = match gates.iter().any(looks_back) {
-            true => engine.earlier(record),
+            true => engine.effects.earlier(record),
             false => Earlier::default(),
         };
         let argv: Vec<ByteString> = std::iter::once(record.cmd.clone())
             .chain(record.args.iter().cloned())
             .collect();
         let kept = engine
+            .instance
             .layout(&record.ids.space_id)
             .and_then(|it| it.artifacts(&record.project_id, &record.exec_id));
         let contents = Files {
@@ -251,13 +254,13 @@ struct Earlier {
     digest: Option<String>,
 }
 
-impl Engine {
+impl Effects {
     /// Nothing where the store cannot be read: a gate that needs it then says so.
     fn earlier(&self, record: &Exec) -> Earlier {
         // What another agent did is nothing to compare with: it would tell of it, and one agent could
         // stop another.
         let eyes = Eyes::of_exec(record);
-        let is_own = self.config().sight() == Sight::Own;
+        let is_own = self.instance.config().sight() == Sight::Own;
         let filter = ExecFilter {
             project_id: Some(record.project_id.clone()),
             agent_id: eyes.agent().filter(|_| is_own).map(str::to_owned),
@@ -265,6 +268,7 @@ impl Engine {
             ..ExecFilter::default()
         };
         let listed = self
+            .instance
             .store()
             .and_then(|store| store.list(&record.ids.space_id, &filter));
         let Ok(page) = listed else {
@@ -274,7 +278,7 @@ impl Engine {
             it.exec_id != record.exec_id
                 && it.cmd == record.cmd
                 && it.args == record.args
-                && self.seen(&eyes, &it.ids, ()).is_some()
+                && self.instance.policy.seen(&eyes, &it.ids, ()).is_some()
         };
         let same: Vec<&Exec> = page.items.iter().filter(same).collect();
         let kept =
@@ -285,7 +289,7 @@ impl Engine {
             previous: previous.and_then(|it| serde_json::from_str(&it.stdout).ok()),
             digest: simulated
                 .filter(|it| it.effect_count.is_some_and(|count| count.dropped == 0))
-                .and_then(|it| self.effects(it, 0, usize::MAX).ok())
+                .and_then(|it| self.read(it, 0, usize::MAX).ok())
                 .map(|(effects, ..)| glovebox_gate::digest(&effects)),
             samples: same.iter().map(|it| sample(it)).collect(),
         }
@@ -379,16 +383,7 @@ impl RunCommand for Bench<'_, '_, '_> {
             },
         };
         let mut nobody = Unheard;
-        let io = Io {
-            stdin: None,
-            live: &mut nobody,
-            cancel,
-            stopped: None,
-            approver: None,
-            effects: None,
-            replayable: None,
-            seats: None,
-        };
+        let io = Io::new(&mut nobody, cancel);
         let ended = self.engine.run_agreed(seats()?, ordered, settings, io)?;
         Ok(CommandOutcome {
             exit_code: ended.exit_code,
@@ -400,32 +395,6 @@ impl RunCommand for Bench<'_, '_, '_> {
                 (None, None) => None,
             },
         })
-    }
-}
-
-impl Engine {
-    /// A program of the operator's own configuration: what policy denies it still does not do.
-    fn run_agreed(
-        &self,
-        seat: Seat,
-        call: Call,
-        settings: &ToolchainSettings,
-        io: Io<'_>,
-    ) -> Result<Exec> {
-        let project = self.project(&call)?;
-        let draft = Draft::new(&call, project.id().clone())?;
-        let wanted = Wanted {
-            consent: Some(Consent::of_policy()),
-            of_gate: true,
-            ..Wanted::of(call)
-        };
-        match self.plan(&draft, &project, wanted)? {
-            Planned::Ready(plan) => self.walk(seat, *plan, project, settings, io),
-            Planned::Asks(_) => {
-                let message = "a person would have to agree to a gate's command";
-                Err(Error::new(Code::ApprovalUnavailable, Stage::Judge, message))
-            }
-        }
     }
 }
 

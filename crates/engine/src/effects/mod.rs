@@ -33,12 +33,13 @@ pub use gathering::Listener;
 pub(crate) use judging::{InLayer, Judging, Written, first};
 pub(crate) use observer::Observer;
 pub(crate) use permissions::Permissions;
-pub use preview::Rehearsed;
 pub(crate) use preview::not_blocked;
+pub use preview::{Rehearsed, Simulations};
 pub(crate) use reports::{DIRECTORY, Reports, SOCKET};
 pub(crate) use seen::{outward, previewed, request};
 
-use crate::engine::Engine;
+use crate::instance::Instance;
+use crate::network::Network;
 
 /// The effects of one exec, while it runs and until it is judged.
 #[derive(Debug)]
@@ -49,7 +50,23 @@ pub(crate) struct Capture<'engine> {
     pub(crate) reports: Option<Reports>,
 }
 
-impl Engine {
+/// What execs do, while they do it and afterwards.
+#[derive(Debug)]
+pub(crate) struct Effects {
+    instance: Arc<Instance>,
+    network: Arc<Network>,
+}
+
+impl Effects {
+    pub(crate) fn new(instance: &Arc<Instance>, network: &Arc<Network>) -> Self {
+        Self {
+            instance: Arc::clone(instance),
+            network: Arc::clone(network),
+        }
+    }
+}
+
+impl Effects {
     /// Serves the socket by which tools tell of themselves.
     pub(crate) fn reports(
         &self,
@@ -62,13 +79,18 @@ impl Engine {
             return Ok(None);
         };
         let gathering = Arc::clone(&capture.gathering);
-        let runtime = self.outside()?.runtime();
+        let runtime = self.network.outside()?.runtime();
         Reports::serve(observation.effects, exec, simulation, gathering, runtime).map(Some)
     }
 
     /// What an exec did, from a place in its log on: the place after it, and whether that is all.
-    pub fn effects(&self, exec: &Exec, from: u64, most: usize) -> Result<(Vec<Effect>, u64, bool)> {
-        let layout = self.layout(&exec.ids.space_id)?;
+    pub(crate) fn read(
+        &self,
+        exec: &Exec,
+        from: u64,
+        most: usize,
+    ) -> Result<(Vec<Effect>, u64, bool)> {
+        let layout = self.instance.layout(&exec.ids.space_id)?;
         let log = layout.effect_log(&exec.project_id, &exec.exec_id, from, most)?;
         let (effects, next) = log.unwrap_or((Vec::new(), from));
         let whole = effects.len() < most;
@@ -94,7 +116,8 @@ impl Engine {
         let gathering = Arc::new(Gathering::new(log, Arc::clone(masks), listener));
         let offline = call.mode != Mode::Simulate && profile.network < NetworkMode::Allowlist;
         let reads = gated.watched.contains(Kinds::READS);
-        let permissions = Permissions::new(self, call, profile.workspace == Access::Rw);
+        let permissions =
+            Permissions::new(&self.instance.policy, call, profile.workspace == Access::Rw);
         Ok(Some(Capture {
             observer: Observer::new(Arc::clone(&gathering), permissions, (offline, reads)),
             gathering,

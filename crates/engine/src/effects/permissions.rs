@@ -8,7 +8,7 @@ use glovebox_model::{ApprovalMode, ByteString, Call, Permit, Program};
 use glovebox_policy::{Action, Rules, Standing, ToolPolicy, decide_action};
 
 use crate::approvals::{refused, tool_of};
-use crate::engine::Engine;
+use crate::policy::ActivePolicy;
 
 /// Programs run the same few commands over and over.
 const REMEMBERED: usize = 4096;
@@ -26,7 +26,7 @@ const SCRATCH: [&str; 7] = [
 const WORK: &str = "/workspace/work";
 
 pub(crate) struct Permissions<'engine> {
-    engine: &'engine Engine,
+    policy: &'engine ActivePolicy,
     call: Call,
     tool: std::borrow::Cow<'static, str>,
     rules: Rules,
@@ -65,8 +65,8 @@ fn below<'p>(path: &'p str, top: &str) -> Option<&'p str> {
 }
 
 impl<'engine> Permissions<'engine> {
-    pub(crate) fn new(engine: &'engine Engine, call: &Call, writable: bool) -> Self {
-        let config = engine.config();
+    pub(crate) fn new(policy: &'engine ActivePolicy, call: &Call, writable: bool) -> Self {
+        let config = policy.config();
         Self {
             tool: tool_of(call),
             rules: config.rules_for(&call.ids),
@@ -76,7 +76,7 @@ impl<'engine> Permissions<'engine> {
                 inputs: Vec::new(),
                 ..call.clone()
             },
-            engine,
+            policy,
             writable,
             commands: Mutex::default(),
         }
@@ -129,7 +129,7 @@ impl<'engine> Permissions<'engine> {
             },
             ..self.call.clone()
         };
-        let said = self.engine.denied_command(call);
+        let said = self.policy.denied_command(call);
         let mut commands = remembered();
         if commands.len() < REMEMBERED {
             commands.insert(argv.to_vec(), said.clone());
@@ -138,7 +138,7 @@ impl<'engine> Permissions<'engine> {
     }
 
     fn with_standing<T>(&self, then: impl FnOnce(&Standing<'_>) -> T) -> T {
-        let config = self.engine.config();
+        let config = self.policy.config();
         then(&Standing {
             rules: &self.rules,
             tool: &self.tool,
@@ -153,7 +153,7 @@ impl<'engine> Permissions<'engine> {
     }
 }
 
-impl Engine {
+impl ActivePolicy {
     fn denied_command(&self, call: Call) -> Option<String> {
         let (assessed, _) = self.assess_call(call, None, None).ok()?;
         denial(&self.say(&assessed))

@@ -1,6 +1,8 @@
 //! What ties a simulation to what is done after it: a digest of what it showed, and its call, which
 //! is kept sealed so that exactly it can be done for real.
 
+use std::sync::Arc;
+
 use glovebox_model::{
     Call, Code, Deed, Effect, Error, Exec, ExecId, GateResult, Mode, Permit, Preview, ProjectId,
     Result, ScriptRef, SpaceId, Stage, Writes,
@@ -11,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use crate::approvals::{refused, scripts_now};
 use crate::dispatch::{Kept, Seal};
-use crate::engine::Engine;
+use crate::instance::Instance;
 use crate::path::Draft;
 
 const AGAIN: &str = "simulate it again: `glovebox run --simulate`";
@@ -63,9 +65,23 @@ fn lasting(effect: &Effect) -> Value {
     json!([effect.kind(), what, effect.would_succeed])
 }
 
-impl Engine {
+/// Simulations, and what is later done of them for real.
+#[derive(Debug)]
+pub struct Simulations {
+    instance: Arc<Instance>,
+}
+
+impl Simulations {
+    pub(crate) fn new(instance: &Arc<Instance>) -> Self {
+        Self {
+            instance: Arc::clone(instance),
+        }
+    }
+}
+
+impl Simulations {
     fn rehearsal_seal(&self) -> Result<Seal> {
-        Seal::load_or_create(&self.state().keys().join("queue.key"))
+        Seal::load_or_create(&self.instance.state().keys().join("queue.key"))
     }
 
     /// Keeps the call of a simulation for the day when it is done for real.
@@ -91,7 +107,7 @@ impl Engine {
     }
 
     fn rehearsal(&self, space: &SpaceId, project: &ProjectId, exec: &ExecId) -> Result<Kept> {
-        let Some(sealed) = self.layout(space)?.sealed(project, exec)? else {
+        let Some(sealed) = self.instance.layout(space)?.sealed(project, exec)? else {
             let message = format!("the call of `{exec}` is not kept any more");
             return Err(Error::new(Code::NotFound, Stage::Resolve, message).hint(AGAIN));
         };
@@ -125,7 +141,7 @@ impl Engine {
 
     /// The call that does a simulation for real: beside the workspace, and held to what it showed.
     pub fn rehearsed(&self, space: &SpaceId, exec: &ExecId) -> Result<Rehearsed> {
-        let record = self.store()?.get(space, exec)?;
+        let record = self.instance.store()?.get(space, exec)?;
         may_follow(&record)?;
         let Some(preview) = record.preview.clone() else {
             return Err(not_simulated(exec));
@@ -151,7 +167,7 @@ impl Engine {
         preview: &Preview,
         draft: &Draft,
     ) -> Result<()> {
-        let shown = self.store()?.get(space, &preview.exec_id)?;
+        let shown = self.instance.store()?.get(space, &preview.exec_id)?;
         match shown.project_id == draft.project_id {
             true => Ok(()),
             false => {
@@ -169,8 +185,8 @@ impl Engine {
             preview: None,
             ..self.rehearsed(space, exec)?.call
         };
-        let (assessed, _) = self.assess_call(call, None, None)?;
-        let ruling = self.say(&assessed);
+        let (assessed, _) = self.instance.policy.assess_call(call, None, None)?;
+        let ruling = self.instance.policy.say(&assessed);
         match ruling.permit {
             Permit::Allow => Ok(()),
             Permit::Deny => Err(refused(&ruling)),
@@ -191,13 +207,13 @@ impl Engine {
             return Ok(None);
         };
         let space = &call.ids.space_id;
-        let record = self.store()?.get(space, &preview.exec_id)?;
+        let record = self.instance.store()?.get(space, &preview.exec_id)?;
         may_follow(&record)?;
         if record.preview.as_ref() != Some(preview) {
             let message = format!("`{}` is not what it was", preview.exec_id);
             return Err(Error::new(Code::Conflict, Stage::Resolve, message).hint(AGAIN));
         }
-        let layout = self.layout(space)?;
+        let layout = self.instance.layout(space)?;
         let log = layout.effect_log(&record.project_id, &record.exec_id, 0, ALL)?;
         let (effects, _) = log.ok_or_else(|| not_simulated(&preview.exec_id))?;
         let lasting = effects.into_iter().filter(|it| !it.provisional).collect();

@@ -2,11 +2,13 @@
 //! trust, who serves its sockets, and what they may reach right now.
 
 mod log;
+mod outside;
 mod recall;
+mod retrieve;
 mod trust;
 mod variables;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use glovebox_backend::{Sandbox, WayOut};
@@ -21,10 +23,13 @@ use glovebox_policy::NetworkSettings;
 use glovebox_workspace::{NetworkLog, Project};
 
 use crate::effects::Gathering;
-use crate::engine::Engine;
-use crate::given::Given;
+use crate::instance::Instance;
+use crate::secrets::Given;
+use crate::secrets::SecretAccess;
 use log::{Told, Watched};
 
+pub use outside::Outside;
+pub(crate) use outside::private_targets;
 pub(crate) use recall::InUse;
 pub(crate) use trust::Trust;
 pub(crate) use variables::variables;
@@ -59,7 +64,28 @@ pub(crate) struct Way {
     told: Arc<Told>,
 }
 
-impl Engine {
+/// What this process has of the network, for its sandboxes and for itself.
+#[derive(Debug)]
+pub struct Network {
+    pub(crate) instance: Arc<Instance>,
+    pub(crate) secrets: Arc<SecretAccess>,
+    /// Ways out with secrets in use.
+    in_use: InUse,
+    pub(crate) outside: OnceLock<Outside>,
+}
+
+impl Network {
+    pub(crate) fn new(instance: &Arc<Instance>, secrets: &Arc<SecretAccess>) -> Self {
+        Self {
+            instance: Arc::clone(instance),
+            secrets: Arc::clone(secrets),
+            in_use: InUse::default(),
+            outside: OnceLock::new(),
+        }
+    }
+}
+
+impl Network {
     /// Whom the programs of a sandbox are to trust; none when it gets no network of ours. Its TLS
     /// can be opened on the way only where somebody may want that.
     pub(crate) fn trust(&self, profile: &Profile, opened: Opening) -> Result<Option<Trust>> {
@@ -67,7 +93,7 @@ impl Engine {
         if profile.network < NetworkMode::Allowlist && opened != Opening::Simulated {
             return Ok(None);
         }
-        let settings = self.config().network();
+        let settings = self.instance.config().network();
         let opens = opened != Opening::ByPolicyAlone || !settings.inspect.is_empty();
         let authority = match opens {
             true => Some(Authority::new(self.outside()?.trust()?.config())?),
@@ -99,7 +125,7 @@ impl Engine {
 
     /// As the dispatcher's, without one. Nothing of an exec that had no network.
     pub fn network_log(&self, exec: &Exec, from: u64, most: usize) -> Result<(Vec<Attempt>, u64)> {
-        let layout = self.layout(&exec.ids.space_id)?;
+        let layout = self.instance.layout(&exec.ids.space_id)?;
         let log = layout.network_log(&exec.project_id, &exec.exec_id, from, most)?;
         Ok(log.unwrap_or((Vec::new(), from)))
     }
@@ -148,7 +174,7 @@ impl Engine {
             bytes: limits.egress_bytes.get(),
             connections: limits.egress_connections.get(),
             closes: Instant::now() + limits.network_ms.duration(),
-            inspect: inspected(self.config().network())?,
+            inspect: inspected(self.instance.config().network())?,
             secrets,
             simulate: None,
             previewed: None,

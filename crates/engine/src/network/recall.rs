@@ -9,7 +9,7 @@ use std::time::Duration;
 use glovebox_model::{Delivery, Result, SecretGiven, SpaceId};
 
 use super::Way;
-use crate::engine::Engine;
+use crate::network::Network;
 use crate::secrets::RevokedWatch;
 
 /// Ways out with secrets in use, by a number.
@@ -47,7 +47,7 @@ impl Drop for Recall {
 /// How often it is looked whether another process has taken something back.
 const ROUND: Duration = Duration::from_secs(1);
 
-impl Engine {
+impl Network {
     pub(crate) fn recall(
         &self,
         way: &Arc<Way>,
@@ -62,7 +62,7 @@ impl Engine {
             return Ok(None);
         }
         let (weak, own, meant) = (Arc::downgrade(way), space.clone(), brokered.clone());
-        let watch = self.secrets()?.on_revoke(move |revoked| {
+        let watch = self.secrets.open()?.on_revoke(move |revoked| {
             let is_meant = |it: &SecretGiven| {
                 it.name == revoked.secret
                     && (revoked.grant.is_none() || it.grant_id == revoked.grant)
@@ -74,7 +74,7 @@ impl Engine {
                 way.revoke(&revoked.secret);
             }
         });
-        let all = self.in_use().clone();
+        let all = self.in_use.clone();
         let number = {
             let mut all = all.lock();
             all.0 += 1;
@@ -92,11 +92,11 @@ impl Engine {
 
     /// Looks whether what is in use may still be: another process may have taken it back.
     pub(crate) fn recheck_secrets(&self) -> Result<()> {
-        let used: Vec<Used> = self.in_use().lock().1.values().cloned().collect();
+        let used: Vec<Used> = self.in_use.lock().1.values().cloned().collect();
         for it in used {
             for given in &it.given {
                 // Said again each time: the exec may not have begun when it was said first.
-                if !self.secrets()?.stands(&it.space, given)?
+                if !self.secrets.open()?.stands(&it.space, given)?
                     && let Some(way) = it.way.upgrade()
                 {
                     way.revoke(&given.name);
@@ -108,7 +108,7 @@ impl Engine {
 
     /// A server looks by itself; one exec alone is looked after for as long as it runs.
     pub(crate) fn watching<T>(&self, recall: Option<&Recall>, run: impl FnOnce() -> T) -> T {
-        if recall.is_none() || self.is_server() {
+        if recall.is_none() || self.instance.is_server() {
             return run();
         }
         std::thread::scope(|scope| {

@@ -13,7 +13,7 @@ pub(crate) fn close(
     store: &Store,
     judged: Judged,
     files: &ExecFiles,
-    again: &mut dyn FnMut(&Error) -> bool,
+    again: Option<&dyn Fn(&Error) -> bool>,
 ) -> Result<(Exec, Remains)> {
     let Judged {
         entry,
@@ -34,12 +34,12 @@ pub(crate) fn end(
     store: &Store,
     mut entry: Opened,
     mut record: Exec,
-    again: &mut dyn FnMut(&Error) -> bool,
+    again: Option<&dyn Fn(&Error) -> bool>,
 ) -> Result<Exec> {
     loop {
         match store.close(entry, record) {
             Ok(closed) => return Ok(closed),
-            Err(unclosed) if again(&unclosed.error) => {
+            Err(unclosed) if again.is_some_and(|again| again(&unclosed.error)) => {
                 entry = unclosed.opened;
                 record = *unclosed.record;
             }

@@ -1,10 +1,8 @@
 //! Open: the intent is on disk before anything starts.
 
 use glovebox_model::{
-    Call, Code, Correlation, Error, Exec, Profile, Result, Sandbox, SnapshotId, SpaceId, Status,
-    Verdict,
+    Call, Code, Correlation, Error, Exec, Profile, Sandbox, SnapshotId, SpaceId, Status, Verdict,
 };
-use glovebox_store::{Owner, Store};
 use jiff::Timestamp;
 
 use super::obtain::Approved;
@@ -94,11 +92,6 @@ impl Opened {
     pub(super) fn into_parts(self) -> (Approved, glovebox_store::Opened, Exec) {
         (self.approved, self.entry, self.record)
     }
-}
-
-pub(crate) fn open(store: &Store, owner: &Owner, plan: Plan) -> Result<Opened> {
-    let entry = store.plan(owner.id(), plan.record())?;
-    Ok(Opened::new(plan, entry))
 }
 
 /// The record of something that could not be started, and why.

@@ -8,7 +8,7 @@ use super::draft::{Draft, random};
 use super::obtain::Approved;
 use crate::backends::Chosen;
 use crate::effects::Gated;
-use crate::kept::Berth;
+use crate::sandboxes::Berth;
 
 #[derive(Debug)]
 pub(crate) struct Plan {

@@ -11,8 +11,8 @@ use jiff::Timestamp;
 
 use super::admit::Lease;
 use crate::engine::Io;
-use crate::given::Given;
 use crate::network::Passage;
+use crate::secrets::Given;
 use crate::workspaces::Room;
 
 /// The files that output goes to, made before the intent is written: after it nothing of ours may

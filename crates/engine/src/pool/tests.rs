@@ -7,7 +7,7 @@ use glovebox_model::{BackendName, Code, Error, Millis, Stage};
 
 use super::*;
 use crate::backends::Chosen;
-use crate::kept::sample;
+use crate::sandboxes::sample;
 
 /// Counts itself while it is there.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use glovebox_workspace::image::{
     ImageFormat, ImageName, ImageRecord, ImageSource, Images, Progress,
 };
 
-use crate::outside::Outside;
+use crate::network::Outside;
 use registry::Registry;
 use stream::{Fault, Layout};
 

@@ -10,6 +10,7 @@ mod signature;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use glovebox_egress::client::{Client, Delivery};
@@ -23,8 +24,10 @@ use glovebox_store::{Attempted, Subscription};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::engine::Engine;
-use crate::outside::{Outside, private_targets};
+use crate::instance::Instance;
+use crate::network::Network;
+use crate::network::{Outside, private_targets};
+use crate::secrets::SecretAccess;
 
 pub(crate) use sender::rounds;
 use signature::SigningKey;
@@ -72,12 +75,12 @@ impl Webhook {
         }
     }
 
-    fn signing_key(&self, engine: &Engine) -> Result<SigningKey> {
+    fn signing_key(&self, access: &SecretAccess) -> Result<SigningKey> {
         match &self.key {
             KeySource::File(path) => SigningKey::read(path),
             KeySource::Secret(name) => {
                 let space = self.space.clone().unwrap_or_else(SpaceId::local);
-                let value = secrets::value(engine, &space, name)?;
+                let value = secrets::value(access, &space, name)?;
                 SigningKey::parse(&value).map_err(|why| {
                     Error::new(
                         Code::InvalidConfig,
@@ -90,10 +93,10 @@ impl Webhook {
     }
 
     /// Makes a message ready to be sent. The key is read anew each time, so that it can be exchanged.
-    fn pack(&self, engine: &Engine, id: &MessageId, body: &Value) -> Result<Parcel> {
+    fn pack(&self, access: &SecretAccess, id: &MessageId, body: &Value) -> Result<Parcel> {
         let bytes = serde_json::to_vec(body).map_err(|error| unsendable().caused_by(error))?;
         let at = Timestamp::now();
-        let signature = self.signing_key(engine)?.sign(id, at, &bytes)?;
+        let signature = self.signing_key(access)?.sign(id, at, &bytes)?;
         let header = |name: &'static str, value: String| {
             let value = value.parse().map_err(|_| unsendable())?;
             Ok::<_, Error>((name.parse().map_err(|_| unsendable())?, value))
@@ -176,25 +179,47 @@ pub(crate) fn unknown(name: &str) -> Error {
     .hint("`[[webhook]]` of the configuration names them; `glovebox webhook ls` lists them")
 }
 
-impl Engine {
-    pub fn webhooks(&self) -> Result<Vec<Webhook>> {
-        webhooks_of(self.config())
+/// Who is told of what happens, over HTTP.
+#[derive(Debug)]
+pub struct Webhooks {
+    instance: Arc<Instance>,
+    network: Arc<Network>,
+    secrets: Arc<SecretAccess>,
+}
+
+impl Webhooks {
+    pub(crate) fn new(
+        instance: &Arc<Instance>,
+        network: &Arc<Network>,
+        secrets: &Arc<SecretAccess>,
+    ) -> Self {
+        Self {
+            instance: Arc::clone(instance),
+            network: Arc::clone(network),
+            secrets: Arc::clone(secrets),
+        }
+    }
+}
+
+impl Webhooks {
+    pub fn configured(&self) -> Result<Vec<Webhook>> {
+        webhooks_of(self.instance.config())
     }
 
     /// For a server: whoever is told of things is written down, and can be told.
-    pub(crate) fn open_webhooks(&self) -> Result<Vec<Webhook>> {
-        let webhooks = self.webhooks()?;
+    pub(crate) fn open(&self) -> Result<Vec<Webhook>> {
+        let webhooks = self.configured()?;
         for webhook in &webhooks {
-            webhook.signing_key(self)?;
+            webhook.signing_key(&self.secrets)?;
         }
         let subscriptions: Vec<_> = webhooks.iter().map(Webhook::subscription).collect();
-        self.store()?.subscribe(&subscriptions)?;
+        self.instance.store()?.subscribe(&subscriptions)?;
         Ok(webhooks)
     }
 
     /// Sends a message that is about nothing, at once and once, from this very process.
-    pub fn try_webhook(&self, name: &str) -> Result<WebhookDelivery> {
-        let webhooks = self.webhooks()?;
+    pub fn try_one(&self, name: &str) -> Result<WebhookDelivery> {
+        let webhooks = self.configured()?;
         let webhook = find(&webhooks, name)?;
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|error| unsendable().caused_by(error))?;
@@ -214,8 +239,8 @@ impl Engine {
             ended_at: None,
         };
         let body = message::body(&delivery, &Value::Null, None, &str::to_owned);
-        let parcel = webhook.pack(self, &delivery.message_id, &body)?;
-        let outside: &Outside = self.outside()?;
+        let parcel = webhook.pack(&self.secrets, &delivery.message_id, &body)?;
+        let outside: &Outside = self.network.outside()?;
         let client = outside.client()?;
         let came = outside
             .runtime()

@@ -6,23 +6,23 @@ use glovebox_capture::Secrets;
 use glovebox_model::{Correlation, Result, SecretName, SecretUse, SpaceId, Vouched};
 use zeroize::Zeroizing;
 
-use crate::engine::Engine;
+use crate::secrets::SecretAccess;
 
 /// What is kept out of a message about this space.
-pub(super) fn masks(engine: &Engine, space: Option<&SpaceId>) -> Result<Arc<Secrets>> {
+pub(super) fn masks(access: &SecretAccess, space: Option<&SpaceId>) -> Result<Arc<Secrets>> {
     match space {
-        Some(space) => engine.masks(space),
+        Some(space) => access.masks(space),
         None => Ok(Arc::new(Secrets::none())),
     }
 }
 
 /// The present value of the secret that signs messages.
 pub(super) fn value(
-    engine: &Engine,
+    access: &SecretAccess,
     space: &SpaceId,
     name: &SecretName,
 ) -> Result<Zeroizing<Vec<u8>>> {
-    let secrets = engine.secrets()?;
+    let secrets = access.open()?;
     let known = secrets.get(space, name)?;
     let wanted = SecretUse {
         name: name.clone(),

@@ -91,7 +91,7 @@ impl Rounds {
         let packed = packed(dispatcher, &claimed);
         let attempts = claimed.delivery.attempts;
         let ready = packed.and_then(|parcel| {
-            let outside = dispatcher.engine().outside()?;
+            let outside = dispatcher.engine().network.outside()?;
             Ok((parcel, outside.client()?.clone(), outside.runtime()))
         });
         match ready {
@@ -159,10 +159,10 @@ fn packed(dispatcher: &Arc<Dispatcher>, claimed: &Claimed) -> Result<Parcel> {
         ),
         _ => None,
     };
-    let engine = dispatcher.engine();
-    let masks = super::secrets::masks(engine, delivery.space_id.as_ref())?;
+    let access = &dispatcher.engine().secrets;
+    let masks = super::secrets::masks(access, delivery.space_id.as_ref())?;
     let body = super::message::body(delivery, &claimed.facts, approval.as_ref(), &|text| {
         masks.redact_str(text).into_owned()
     });
-    webhook.pack(engine, &delivery.message_id, &body)
+    webhook.pack(access, &delivery.message_id, &body)
 }

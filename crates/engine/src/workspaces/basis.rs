@@ -10,8 +10,8 @@ use glovebox_workspace::{Dir, Project};
 use super::denied::{INPUTS, Search, WORK};
 use super::stay::Layered;
 use crate::approvals::{Binding, bound_to, changed, check_scripts, inputs_state, state_of};
-use crate::engine::Engine;
 use crate::path::Plan;
+use crate::workspaces::Workspaces;
 
 /// Paths that a note names.
 const NAMED: usize = 5;
@@ -29,7 +29,7 @@ pub(crate) struct Basis {
     _ground: Ground,
 }
 
-impl Engine {
+impl Workspaces {
     /// Whether a run must not work on the workspace itself.
     pub(super) fn stands_apart(
         &self,
@@ -125,7 +125,10 @@ impl Engine {
 
     fn binding_now(&self, plan: &Plan, project: &Project) -> Result<Binding> {
         let call = plan.assessed().call();
-        let (_, scripts) = self.assess_call(call.clone(), None, project.work())?;
+        let (_, scripts) = self
+            .instance
+            .policy
+            .assess_call(call.clone(), None, project.work())?;
         Binding::of(call, &scripts, project)
     }
 }

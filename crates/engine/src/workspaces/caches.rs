@@ -5,18 +5,18 @@ use glovebox_policy::CacheSharing;
 use glovebox_workspace::{CacheKey, CacheMode, CacheName};
 
 use super::stay::Stay;
-use crate::engine::Engine;
 use crate::path::Plan;
+use crate::workspaces::Workspaces;
 
 /// Stands between a user and the agent that named it. It is the one character that no id holds, so
 /// that no user is called so.
 const NAMED_BY: char = '\0';
 
-impl Engine {
+impl Workspaces {
     /// Whose cache an exec has, where each user has one. A user that an agent only names is nobody
     /// whose cache it could read, or fill: what it has is its own, for that user.
     fn cache_owner(&self, ids: &Correlation, vouched: Vouched) -> Option<String> {
-        let user = match (&ids.user_id, self.is_server()) {
+        let user = match (&ids.user_id, self.instance.is_server()) {
             (Some(user), _) => user.clone(),
             (None, true) => return None,
             // Without a server there is one user: whose state directory it is.
@@ -30,7 +30,7 @@ impl Engine {
 
     /// A cache that cannot be shown costs time and nothing else, so it is only told.
     pub(super) fn open_caches(&self, plan: &Plan, stay: &mut Stay) {
-        let caches = &self.workspace_settings().caches;
+        let caches = &self.instance.policy.workspace_settings().caches;
         if caches.is_empty() || plan.berth().is_some() {
             return;
         }
@@ -77,7 +77,7 @@ impl Engine {
                 .as_str()
                 .parse::<CacheName>()
                 .and_then(|name| CacheKey::new(&ids.space_id, owner.as_deref(), name, mode))
-                .and_then(|key| self.layout(&ids.space_id)?.cache(&key));
+                .and_then(|key| self.instance.layout(&ids.space_id)?.cache(&key));
             match opened {
                 Ok(cache) => stay.caches.push((cache, settings.at.clone())),
                 Err(error) => {

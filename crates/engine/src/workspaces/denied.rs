@@ -11,8 +11,8 @@ use glovebox_workspace::change::{Changes, Covers, Sought};
 
 use super::Workspace;
 use crate::approvals::tool_of;
-use crate::engine::Engine;
 use crate::path::Plan;
+use crate::policy::ActivePolicy;
 use crate::skill;
 
 pub(super) const WORK: &str = "/workspace/work";
@@ -25,7 +25,7 @@ const SYSTEM: [&str; 12] = [
     "/run", "/sys",
 ];
 
-impl Engine {
+impl ActivePolicy {
     pub(crate) fn denied(&self, plan: &Plan) -> DeniedPaths {
         let (assessed, backend) = (plan.assessed(), plan.chosen().backend);
         let call = assessed.call();
@@ -211,13 +211,13 @@ impl Workspace<'_> {
     }
 
     pub(super) fn denied_to(&self, exec: &ExecId) -> Result<Search> {
-        let ids = match self.engine.store()?.get(&self.space, exec) {
+        let ids = match self.workspaces.instance.store()?.get(&self.space, exec) {
             Ok(record) => record.ids,
             // Files outlive the records of a state directory that was set aside.
             Err(error) if error.code == Code::NotFound => Correlation::of_space(self.space.clone()),
             Err(error) => return Err(error),
         };
-        let denied = DeniedPaths::of_rules(&self.engine.config().rules_for(&ids));
+        let denied = DeniedPaths::of_rules(&self.workspaces.instance.config().rules_for(&ids));
         Ok(Search::new(&denied, WORK))
     }
 }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use super::Workspace;
 use super::answer::snapshot_info;
-use crate::engine::Engine;
+use crate::workspaces::Workspaces;
 
 /// Verification names so many that are hurt. When there may be more, nobody knows which are not.
 const HURTS_NAMED: usize = 1000;
@@ -23,7 +23,7 @@ pub(super) struct MarkedSnapshot {
     pub verified_at: Option<Timestamp>,
 }
 
-impl Engine {
+impl Workspaces {
     /// Reads all snapshots of a space and writes down which are sound.
     pub fn verify_snapshots(
         &self,
@@ -36,7 +36,7 @@ impl Engine {
         let listed = snapshots.list(None)?.snapshots;
         let verified = snapshots.verify(watch)?;
         let seen = judged(listed, &verified);
-        self.store()?.mark_snapshots(space, by, &seen)?;
+        self.instance.store()?.mark_snapshots(space, by, &seen)?;
         Ok(verified)
     }
 
@@ -47,7 +47,7 @@ impl Engine {
         snapshots: Vec<Snapshot>,
     ) -> Result<Vec<MarkedSnapshot>> {
         let ids = snapshots.iter().map(|it| &it.id);
-        let mut marks = self.store()?.snapshot_marks(space, ids)?;
+        let mut marks = self.instance.store()?.snapshot_marks(space, ids)?;
         let marked = snapshots.into_iter().map(|snapshot| {
             let mark = marks.remove(&snapshot.id);
             let mark = mark.filter(|mark| mark.manifest == digest(&snapshot));
@@ -66,7 +66,7 @@ impl Workspace<'_> {
         let mut snapshots = self.snapshots()?;
         let truncated = snapshots.len() > most;
         snapshots.truncate(most);
-        let marked = self.engine.marked(&self.space, snapshots)?.into_iter();
+        let marked = self.workspaces.marked(&self.space, snapshots)?.into_iter();
         Ok(SnapshotList {
             items: marked.map(MarkedSnapshot::info).collect(),
             truncated,
@@ -80,7 +80,9 @@ impl Workspace<'_> {
 
     pub(super) fn snapshot_marked(&self, id: &SnapshotId) -> Result<MarkedSnapshot> {
         let snapshot = self.snapshot(id)?;
-        let marked = self.engine.marked(&self.space, vec![snapshot.clone()])?;
+        let marked = self
+            .workspaces
+            .marked(&self.space, vec![snapshot.clone()])?;
         Ok(marked.into_iter().next().unwrap_or(MarkedSnapshot {
             snapshot,
             verified_at: None,

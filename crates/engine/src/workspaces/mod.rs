@@ -6,6 +6,7 @@ mod basis;
 mod caches;
 mod denied;
 mod files;
+mod lent;
 mod marks;
 mod of_call;
 mod rollback;
@@ -16,7 +17,9 @@ mod unfinished;
 mod upkeep;
 mod waiting;
 
-use std::sync::{Arc, PoisonError};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use glovebox_api as api;
@@ -29,12 +32,18 @@ use serde_json::{Value, json};
 
 pub(crate) use denied::masked;
 pub use files::{Expected, ListRequest, Opened, changed_path, file_path, watched};
+pub(crate) use lent::Lent;
+pub use lent::Loan;
 pub use room::{Room, Writing};
 pub use snapshots::Present;
 pub(crate) use stay::{Stay, aside};
 
-use crate::engine::Engine;
-use crate::sight::Eyes;
+use crate::effects::Simulations;
+use crate::instance::Instance;
+use crate::policy::ActivePolicy;
+use crate::sandboxes::SandboxRegistry;
+use crate::secrets::SecretAccess;
+use crate::visibility::Eyes;
 
 const MEASURED: UsageLimits = UsageLimits {
     entries: 1_000_000,
@@ -44,7 +53,7 @@ const MEASURED: UsageLimits = UsageLimits {
 /// One workspace, and who works on it.
 #[derive(Debug)]
 pub struct Workspace<'engine> {
-    engine: &'engine Engine,
+    workspaces: &'engine Workspaces,
     space: SpaceId,
     project: Project,
     /// Where an adopted one is.
@@ -54,9 +63,43 @@ pub struct Workspace<'engine> {
     eyes: Option<Eyes>,
 }
 
-impl Engine {
+/// The workspaces of all spaces.
+#[derive(Debug)]
+pub struct Workspaces {
+    pub(crate) instance: Arc<Instance>,
+    secrets: Arc<SecretAccess>,
+    simulations: Arc<Simulations>,
+    registry: Arc<SandboxRegistry>,
+    /// Home directories, which may not be adopted themselves.
+    pub(crate) homes: Vec<PathBuf>,
+    /// A directory of the machine's user that callers may work in.
+    pub(crate) lent: Option<Lent>,
+    snapshot_stores: Mutex<HashMap<SpaceId, Arc<Snapshots>>>,
+}
+
+impl Workspaces {
+    pub(crate) fn new(
+        instance: &Arc<Instance>,
+        secrets: &Arc<SecretAccess>,
+        simulations: &Arc<Simulations>,
+        registry: &Arc<SandboxRegistry>,
+        homes: Vec<PathBuf>,
+    ) -> Self {
+        Self {
+            instance: Arc::clone(instance),
+            secrets: Arc::clone(secrets),
+            simulations: Arc::clone(simulations),
+            registry: Arc::clone(registry),
+            homes,
+            lent: None,
+            snapshot_stores: Mutex::default(),
+        }
+    }
+}
+
+impl Workspaces {
     /// One that is there. `by` is who asks; none for whoever has the state directory.
-    pub fn workspace(
+    pub fn open(
         &self,
         space: &SpaceId,
         which: &WorkspaceRef,
@@ -65,7 +108,7 @@ impl Engine {
         let (project, adopted) = match which {
             WorkspaceRef::Project(id) => match self.lent_as(space, id) {
                 Some(lent) => (self.project_of(lent)?, Some(lent.path().to_owned())),
-                None => (self.layout(space)?.existing(id)?, None),
+                None => (self.instance.layout(space)?.existing(id)?, None),
             },
             WorkspaceRef::Adopted(path) => {
                 // Whoever finishes what is begun here may stand elsewhere.
@@ -86,7 +129,7 @@ impl Engine {
             }
         };
         Ok(Workspace {
-            engine: self,
+            workspaces: self,
             space: space.clone(),
             project,
             adopted,
@@ -104,11 +147,13 @@ impl Engine {
         if let Some(store) = stores.get(space) {
             return Ok(Arc::clone(store));
         }
-        let store = Arc::new(Snapshots::open(self.layout(space)?.root())?);
+        let store = Arc::new(Snapshots::open(self.instance.layout(space)?.root())?);
         stores.insert(space.clone(), Arc::clone(&store));
         Ok(store)
     }
+}
 
+impl ActivePolicy {
     pub(crate) fn workspace_settings(&self) -> &WorkspaceSettings {
         self.config().workspace()
     }
@@ -125,7 +170,7 @@ impl Workspace<'_> {
     fn sees(&self, snapshot: &Snapshot) -> bool {
         let agent = snapshot.agent_id.as_deref();
         let eyes = self.eyes.as_ref();
-        eyes.is_none_or(|eyes| self.engine.sees_snapshot(eyes, agent))
+        eyes.is_none_or(|eyes| self.workspaces.instance.policy.sees_snapshot(eyes, agent))
     }
 
     /// Whether what an exec left is there for who looks. One without a record is nobody's but people's.
@@ -133,8 +178,13 @@ impl Workspace<'_> {
         let Some(eyes) = self.eyes.as_ref().filter(|it| it.agent().is_some()) else {
             return Ok(true);
         };
-        match self.engine.store()?.get(&self.space, exec) {
-            Ok(record) => Ok(self.engine.seen(eyes, &record.ids, ()).is_some()),
+        match self.workspaces.instance.store()?.get(&self.space, exec) {
+            Ok(record) => Ok(self
+                .workspaces
+                .instance
+                .policy
+                .seen(eyes, &record.ids, ())
+                .is_some()),
             Err(error) if error.code == Code::NotFound => Ok(false),
             Err(error) => Err(error),
         }
@@ -145,7 +195,7 @@ impl Workspace<'_> {
     fn may_remove(&self, snapshot: &Snapshot) -> bool {
         let agent = snapshot.agent_id.as_deref();
         let eyes = self.eyes.as_ref();
-        eyes.is_none_or(|eyes| self.engine.owns_snapshot(eyes, agent))
+        eyes.is_none_or(|eyes| self.workspaces.instance.policy.owns_snapshot(eyes, agent))
     }
 
     /// An agent removes no workspace with what others, or people, would miss.
@@ -181,7 +231,7 @@ impl Workspace<'_> {
     pub fn info(&self) -> Result<api::Workspace> {
         let usage = self.work()?.usage(MEASURED);
         let usage = usage.map_err(|error| error.at(Stage::Collect))?;
-        let settings = self.engine.workspace_settings();
+        let settings = self.workspaces.instance.policy.workspace_settings();
         Ok(api::Workspace {
             project_id: self.project.id().clone(),
             bytes: usage.bytes,
@@ -212,7 +262,7 @@ impl Workspace<'_> {
             Some(path) => WorkspaceRef::Adopted(path.clone()),
             None => WorkspaceRef::Project(self.project.id().clone()),
         };
-        self.engine
+        self.workspaces
             .enter(&self.space, &which, &self.project, &|| true)
     }
 
@@ -230,14 +280,14 @@ impl Workspace<'_> {
         if let Value::Object(details) = &mut details {
             details.insert("project_id".to_owned(), json!(self.project.id()));
         }
-        let store = self.engine.store()?;
+        let store = self.workspaces.instance.store()?;
         store.note(&self.space, event, self.by.as_ref(), details)?;
         Ok(())
     }
 
     /// The same of what became of an exec's changes: it is found by the exec and its task too.
     fn note_settled(&self, exec: &ExecId, event: &str, mut details: Value) -> Result<()> {
-        let store = self.engine.store()?;
+        let store = self.workspaces.instance.store()?;
         match store.get(&self.space, exec) {
             Ok(record) => store
                 .note_settled(&record, event, self.by.as_ref(), details)

@@ -3,14 +3,17 @@
 use glovebox_model::{Call, Lifetime, Placement, Result, WorkspaceRef};
 use glovebox_workspace::Project;
 
-use crate::engine::Engine;
+use crate::workspaces::Workspaces;
 
-impl Engine {
+impl Workspaces {
     /// What a call works on, with the inputs that are there for it.
     pub(crate) fn project(&self, call: &Call) -> Result<Project> {
-        let (space, layout) = (&call.ids.space_id, self.layout(&call.ids.space_id)?);
+        let (space, layout) = (
+            &call.ids.space_id,
+            self.instance.layout(&call.ids.space_id)?,
+        );
         let project = match &call.workspace {
-            WorkspaceRef::Adopted(path) if self.is_server() => self.lent_only(space, path),
+            WorkspaceRef::Adopted(path) if self.instance.is_server() => self.lent_only(space, path),
             WorkspaceRef::Adopted(path) => self.adopt(space, path),
             WorkspaceRef::Project(id) => match self.lent_as(space, id) {
                 Some(lent) => self.project_of(lent),
@@ -30,7 +33,11 @@ impl Engine {
                 call.ids.agent_id.clone()
             }
             Placement::Scope(Lifetime::Shared) => None,
-            Placement::Named(name) => self.own(&call.ids.space_id, name)?.agent().map(Into::into),
+            Placement::Named(name) => self
+                .registry
+                .own(&call.ids.space_id, name)?
+                .agent()
+                .map(Into::into),
         })
     }
 }

@@ -45,7 +45,7 @@ impl Workspace<'_> {
         let mut snapshots = self.snapshots()?;
         snapshots.retain(|it| it.before_restore.is_none());
         for some in snapshots.chunks(LOOKED_AT) {
-            for it in self.engine.marked(&self.space, some.to_vec())? {
+            for it in self.workspaces.marked(&self.space, some.to_vec())? {
                 if let Some(at) = it.verified_at {
                     return Ok((it.snapshot, at));
                 }
@@ -77,7 +77,7 @@ impl Workspace<'_> {
             "before": done.before,
             "state": { "before": done.state_before, "after": done.state_after },
         });
-        let (store, by) = (self.engine.store()?, self.by.as_ref());
+        let (store, by) = (self.workspaces.instance.store()?, self.by.as_ref());
         store.note_about(&self.space, "workspace.rolled_back", by, about, details)?;
         Ok(())
     }

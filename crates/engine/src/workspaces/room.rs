@@ -10,7 +10,7 @@ use glovebox_snapshot::Counts;
 use glovebox_workspace::{Dir, Kind, Occupied, Project, RelPath, UsageLimits};
 
 use super::Workspace;
-use crate::engine::Engine;
+use crate::workspaces::Workspaces;
 
 /// A workspace that cannot be measured in this gets no more while it has a quota.
 const MEASURED: UsageLimits = UsageLimits {
@@ -90,12 +90,12 @@ impl Workspace<'_> {
     pub fn writing(&self) -> Result<Writing<'_>> {
         let inside = self.enter()?;
         let work = self.work()?;
-        let has_quota = self.engine.has_quota();
+        let has_quota = self.workspaces.has_quota();
         // Before it is measured.
         let turn = has_quota.then(|| self.turn());
         let writing = Writing {
             work,
-            room: self.engine.room(&self.project, Layers::Counted)?,
+            room: self.workspaces.room(&self.project, Layers::Counted)?,
             _inside: inside,
             _turn: turn,
         };
@@ -103,14 +103,14 @@ impl Workspace<'_> {
     }
 
     fn turn(&self) -> Turn {
-        let state = self.engine.state().path().to_owned();
+        let state = self.workspaces.instance.state().path().to_owned();
         Turn::take((state, self.space.clone(), self.project.id().clone()))
     }
 
     /// Refuses a snapshot that does not fit into this workspace, emptied, beside the changes that
     /// wait; holes in files count.
     pub(super) fn fits(&self, counts: &Counts) -> Result<()> {
-        if !self.engine.has_quota() {
+        if !self.workspaces.has_quota() {
             return Ok(());
         }
         let waiting = self.project.held_usage(MEASURED)?;
@@ -118,18 +118,18 @@ impl Workspace<'_> {
             true => (waiting.bytes, waiting.inodes),
             false => (u64::MAX, u64::MAX),
         };
-        self.engine.room_beside(used).take_all(counts)
+        self.workspaces.room_beside(used).take_all(counts)
     }
 
     /// The same for a workspace that is about to be made.
     pub(super) fn fits_anew(&self, counts: &Counts) -> Result<()> {
-        self.engine.room_anew().take_all(counts)
+        self.workspaces.room_anew().take_all(counts)
     }
 }
 
-impl Engine {
+impl Workspaces {
     fn has_quota(&self) -> bool {
-        let settings = self.workspace_settings();
+        let settings = self.instance.policy.workspace_settings();
         settings.max_bytes.is_some() || settings.max_files.is_some()
     }
 
@@ -167,7 +167,7 @@ impl Engine {
                 left: most.saturating_sub(used),
             })
         };
-        let settings = self.workspace_settings();
+        let settings = self.instance.policy.workspace_settings();
         Room {
             bytes: left(settings.max_bytes.map(Bytes::get), used.0),
             files: left(settings.max_files.map(Count::get), used.1),

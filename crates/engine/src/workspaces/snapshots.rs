@@ -15,9 +15,9 @@ use serde_json::json;
 use super::Workspace;
 use super::answer::{diff_answer, restore_counts, taken_snapshot};
 use super::unfinished::Deed;
-use crate::engine::Engine;
-use crate::sight::Eyes;
 use crate::stage;
+use crate::visibility::Eyes;
+use crate::workspaces::Workspaces;
 
 /// What becomes of what stands in a workspace that is restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -69,7 +69,7 @@ impl Workspace<'_> {
         if self.agent().is_some()
             && let Some(parent) = &snapshot.parent
         {
-            let store = self.engine.snapshots(&self.space);
+            let store = self.workspaces.snapshots(&self.space);
             let parent = store.and_then(|store| store.get(parent));
             if !parent.is_ok_and(|it| self.sees(&it)) {
                 snapshot.parent = None;
@@ -83,10 +83,12 @@ impl Workspace<'_> {
             label: ask.label,
             note: ask.note,
             agent_id: self.agent(),
-            limits: self.engine.take_limits(),
+            limits: self.workspaces.take_limits(),
             ..Take::new(self.project.id().clone(), watch)
         };
-        self.engine.snapshots(&self.space)?.take(self.work()?, take)
+        self.workspaces
+            .snapshots(&self.space)?
+            .take(self.work()?, take)
     }
 
     /// The newest first.
@@ -97,7 +99,7 @@ impl Workspace<'_> {
     }
 
     pub(super) fn all_snapshots(&self) -> Result<Vec<Snapshot>> {
-        let listed = self.engine.snapshots(&self.space)?;
+        let listed = self.workspaces.snapshots(&self.space)?;
         Ok(listed.list(Some(self.project.id()))?.snapshots)
     }
 
@@ -109,7 +111,7 @@ impl Workspace<'_> {
 
     /// One of this workspace's own.
     pub fn snapshot(&self, id: &SnapshotId) -> Result<Snapshot> {
-        let snapshot = self.engine.snapshots(&self.space)?.get(id)?;
+        let snapshot = self.workspaces.snapshots(&self.space)?.get(id)?;
         if !self.sees(&snapshot) {
             let message = format!("there is no snapshot `{id}`");
             return Err(Error::new(Code::NotFound, Stage::Resolve, message));
@@ -161,7 +163,7 @@ impl Workspace<'_> {
             let _ = watch.on(progress);
             ControlFlow::Continue(())
         };
-        let (store, work) = (self.engine.snapshots(&self.space)?, self.work()?);
+        let (store, work) = (self.workspaces.snapshots(&self.space)?, self.work()?);
         let restore = Restore { watch: &mut steady };
         let restored = match (store.restore(id, work, restore), &before) {
             (Ok(restored), _) => restored,
@@ -195,10 +197,13 @@ impl Workspace<'_> {
             note: Some(format!("{BEFORE}the restore of {id}")),
             agent_id: self.agent(),
             before_restore: Some(id.clone()),
-            limits: self.engine.take_limits(),
+            limits: self.workspaces.take_limits(),
             ..Take::new(self.project.id().clone(), watch)
         };
-        let taken = self.engine.snapshots(&self.space)?.take(self.work()?, take);
+        let taken = self
+            .workspaces
+            .snapshots(&self.space)?
+            .take(self.work()?, take);
         match taken {
             Ok(taken) => Ok(taken.snapshot.id),
             Err(error) if error.code == Code::Canceled => Err(error),
@@ -288,7 +293,7 @@ impl Workspace<'_> {
             file_bytes: 0,
             text_bytes: 0,
         };
-        let store = self.engine.snapshots(&self.space)?;
+        let store = self.workspaces.snapshots(&self.space)?;
         Ok(store.diff(then, now, limits, watch)?.changes.is_empty())
     }
 
@@ -308,7 +313,7 @@ impl Workspace<'_> {
             Some(id) => Side::Snapshot(id),
             None => Side::Live(work),
         };
-        let store = self.engine.snapshots(&self.space)?;
+        let store = self.workspaces.snapshots(&self.space)?;
         let diff = store.diff(side(from), side(to), limits, watch)?;
         Ok(diff_answer(diff))
     }
@@ -320,9 +325,12 @@ impl Workspace<'_> {
         into: &ProjectId,
         watch: &mut dyn Watch,
     ) -> Result<ForkedWorkspace> {
-        let layout = self.engine.layout(&self.space)?;
+        let layout = self.workspaces.instance.layout(&self.space)?;
         if let Some(eyes) = &self.eyes {
-            self.engine.ensure_may_work_on(eyes, into)?;
+            self.workspaces
+                .instance
+                .policy
+                .ensure_may_work_on(eyes, into)?;
         }
         if layout.existing(into).is_ok() {
             let message = format!("workspace `{into}` is there already");
@@ -347,7 +355,7 @@ impl Workspace<'_> {
             }
         };
         let restored = layout.build(into, |project| {
-            let store = self.engine.snapshots(&self.space)?;
+            let store = self.workspaces.snapshots(&self.space)?;
             let work = project.work().ok_or_else(no_files)?;
             let restored = store.restore(&from, work, Restore { watch })?;
             stage::reached("fork");
@@ -379,7 +387,7 @@ impl Workspace<'_> {
                 }
             }
         }
-        self.engine.snapshots(&self.space)?.remove(id)?;
+        self.workspaces.snapshots(&self.space)?.remove(id)?;
         self.note("snapshot.removed", json!({ "snapshot_id": id }))
     }
 
@@ -394,10 +402,13 @@ impl Workspace<'_> {
             note: Some(format!("{BEFORE}{exec}")),
             before_exec: Some(exec.clone()),
             agent_id,
-            limits: self.engine.take_limits(),
+            limits: self.workspaces.take_limits(),
             ..Take::new(self.project.id().clone(), watch)
         };
-        let taken = self.engine.snapshots(&self.space)?.take(self.work()?, take);
+        let taken = self
+            .workspaces
+            .snapshots(&self.space)?
+            .take(self.work()?, take);
         let taken = taken.map_err(|error| {
             error.hint("`snapshot_before` in `[workspace]` of the configuration wants a snapshot before this exec")
         })?;
@@ -415,9 +426,13 @@ fn no_files() -> Error {
     Error::new(Code::Internal, Stage::Open, "a kept workspace has no files")
 }
 
-impl Engine {
+impl Workspaces {
     fn take_limits(&self) -> TakeLimits {
-        let stored = self.workspace_settings().snapshots_max_bytes;
+        let stored = self
+            .instance
+            .policy
+            .workspace_settings()
+            .snapshots_max_bytes;
         TakeLimits {
             stored_bytes: stored.map(glovebox_model::Bytes::get),
             ..TakeLimits::default()
@@ -426,13 +441,13 @@ impl Engine {
 
     /// Whether a space has any; nothing is made by asking.
     pub(crate) fn has_snapshots(&self, space: &glovebox_model::SpaceId) -> Result<bool> {
-        Snapshots::exist(self.layout(space)?.root())
+        Snapshots::exist(self.instance.layout(space)?.root())
     }
 
     /// Removes the snapshots of a space that the settings keep no longer, and the chunks that
     /// nobody needs.
     pub fn collect_snapshots(&self, space: &glovebox_model::SpaceId) -> Result<Collected> {
-        let settings = self.workspace_settings();
+        let settings = self.instance.policy.workspace_settings();
         let keep = Keep {
             last: settings
                 .snapshots_keep_last
@@ -445,7 +460,8 @@ impl Engine {
         })?;
         if !collected.removed.is_empty() {
             let details = json!({ "snapshots": collected.removed });
-            self.store()?
+            self.instance
+                .store()?
                 .note(space, "snapshots.collected", None, details)?;
         }
         Ok(collected)

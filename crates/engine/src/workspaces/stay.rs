@@ -21,6 +21,7 @@ use super::waiting::{count, read};
 use crate::effects::{Gated, InLayer, Judging, Written};
 use crate::engine::Engine;
 use crate::path::Plan;
+use crate::workspaces::Workspaces;
 
 /// Of none at all a program could make nothing of, not even in its own memory.
 const BLOCK: u64 = 4096;
@@ -84,7 +85,7 @@ fn demands_kernel(profile: &Profile) -> bool {
     profile.require.contains(&Guarantee::DiskLimit) || profile.limits_demand == LimitsDemand::Kernel
 }
 
-impl Engine {
+impl Workspaces {
     /// Whether an exec can write beside its workspace at all, before anything is made.
     pub(crate) fn check_writes(&self, plan: &Plan) -> Result<()> {
         let call = plan.assessed().call();
@@ -175,7 +176,7 @@ impl Engine {
         project: &Project,
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<Stay> {
-        let denied = self.denied(plan);
+        let denied = self.instance.policy.denied(plan);
         let gated = plan.gated().clone();
         if project.work().is_none() {
             return Ok(Stay {
@@ -187,7 +188,7 @@ impl Engine {
         let (call, profile) = (plan.assessed().call(), plan.assessed().profile());
         let (space, which) = (&call.ids.space_id, &call.workspace);
         let occupied = Some(self.enter(space, which, project, is_wanted)?);
-        let settings = self.workspace_settings();
+        let settings = self.instance.policy.workspace_settings();
         let writes = aside(call);
         let stands_apart = self.stands_apart(plan, project, &denied)?;
         let writes_to_it = profile.workspace == Access::Rw && writes.is_direct();
@@ -203,7 +204,7 @@ impl Engine {
         };
         let snapshot = match (is_configured || is_risky) && writes_to_it {
             true => Some(
-                self.workspace(&call.ids.space_id, &call.workspace, None)?
+                self.open(&call.ids.space_id, &call.workspace, None)?
                     .before(
                         &plan.draft().exec_id,
                         call.ids.agent_id.clone(),
@@ -248,7 +249,7 @@ impl Engine {
         }
         let layer = match (layer, &call.over) {
             (Some(mut layer), Some(over)) => {
-                let known = self.store()?.get(&call.ids.space_id, over);
+                let known = self.instance.store()?.get(&call.ids.space_id, over);
                 let laid =
                     known.and_then(|it| lay_over(&mut layer, project, &it, plan.is_of_gate()));
                 let laid = laid.and_then(|()| refuse_denied(&denied, &layer, project));
@@ -416,7 +417,7 @@ impl Stay {
                 .notes
                 .push(format!("what it wrote is lost: {}", error.message));
             record.error.get_or_insert(error.of_exec(exec.clone()));
-            if let Ok(workspace) = engine.workspace(&layer.space, &layer.which, None) {
+            if let Ok(workspace) = engine.workspaces.open(&layer.space, &layer.which, None) {
                 let _ = workspace.project().let_go(&exec);
             }
             return Verdict::Discard;
@@ -512,7 +513,7 @@ fn decide(
     occupied: Option<Occupied>,
 ) -> Result<Verdict> {
     let exec = record.exec_id.clone();
-    let workspace = engine.workspace(&layer.space, &layer.which, None)?;
+    let workspace = engine.workspaces.open(&layer.space, &layer.which, None)?;
     let unlocked = layer.held.unlock().map_err(|error| error.at(Stage::Judge));
     let changes = match unlocked.and_then(|()| read(&layer.held, workspace.work()?)) {
         Ok(changes) => changes,
@@ -547,7 +548,7 @@ fn decide(
         (Writes::Direct, _) | (Writes::IfOk, Status::Succeeded) => {
             let _alone = workspace.occupy_within(PATIENCE)?;
             Search::new(denied, WORK).refuse(workspace.work()?, &changes)?;
-            engine.ensure_leased()?;
+            engine.instance.ensure_leased()?;
             let begun = workspace.carry_over(&exec, &layer.held, &changes)?;
             if let Some(preview) = &record.preview {
                 // What it showed has been done: nothing of it waits any more.

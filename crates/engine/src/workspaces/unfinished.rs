@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::Workspace;
 use crate::digest;
-use crate::engine::Engine;
+use crate::workspaces::Workspaces;
 
 const NOTES: &str = "unfinished";
 const PRIVATE_DIR: u32 = 0o700;
@@ -61,7 +61,10 @@ impl Workspace<'_> {
     /// With the workspace to itself. What an earlier one left is replaced: it was finished, or this
     /// one makes it void.
     pub(super) fn begin(&self, deed: Deed) -> Result<Begun> {
-        let (house, place) = (self.engine.layout(&SpaceId::local())?, notes()?);
+        let (house, place) = (
+            self.workspaces.instance.layout(&SpaceId::local())?,
+            notes()?,
+        );
         let root = house.root();
         root.mkdir_all(&place, PRIVATE_DIR).map_err(noting)?;
         let notes = root.open_dir(&place).map_err(noting)?;
@@ -85,7 +88,8 @@ impl Workspace<'_> {
 
     /// Finishes what was begun here, if anything was. The workspace is occupied by the caller.
     pub(super) fn finish(&self) -> Result<()> {
-        let Some((notes, name, unfinished)) = self.engine.unfinished(&self.space, &self.project)?
+        let Some((notes, name, unfinished)) =
+            self.workspaces.unfinished(&self.space, &self.project)?
         else {
             return Ok(());
         };
@@ -98,14 +102,14 @@ impl Workspace<'_> {
 
     /// Whatever it was, it does not matter any more.
     pub(super) fn forget_unfinished(&self) -> Result<()> {
-        match self.engine.unfinished(&self.space, &self.project)? {
+        match self.workspaces.unfinished(&self.space, &self.project)? {
             Some((notes, name, _)) => notes.remove_all(&name).map_err(noting),
             None => Ok(()),
         }
     }
 
     fn finish_restore(&self, id: &SnapshotId) -> Result<()> {
-        let store = self.engine.snapshots(&self.space)?;
+        let store = self.workspaces.snapshots(&self.space)?;
         let restored = store.restore(id, self.work()?, Restore { watch: &mut () });
         match restored {
             Ok(_) => self.note("workspace.restored", json!({ "snapshot_id": id, "after": "a crash" })),
@@ -135,7 +139,7 @@ impl Workspace<'_> {
     }
 }
 
-impl Engine {
+impl Workspaces {
     /// A place in a workspace for an exec or a writer: never in one that is half of something.
     pub(super) fn enter(
         &self,
@@ -152,7 +156,7 @@ impl Engine {
             // Whoever began it is gone, since we are inside. Between the two locks somebody else may
             // come, and finish it just as well.
             drop(inside);
-            match self.workspace(space, which, None)?.occupy() {
+            match self.open(space, which, None)?.occupy() {
                 Err(error) if error.code != Code::Conflict => return Err(error),
                 _ => std::thread::sleep(AGAIN),
             }
@@ -181,7 +185,7 @@ impl Engine {
     /// Those of all spaces, in the state directory itself, which every exec looks into: the handle is
     /// one that is open already.
     fn notes(&self) -> Result<Option<Dir>> {
-        let house = self.layout(&SpaceId::local())?;
+        let house = self.instance.layout(&SpaceId::local())?;
         match house.root().open_dir(&notes()?) {
             Err(error) if error.kind() == FsErrorKind::NotFound => Ok(None),
             notes => notes.map(Some).map_err(noting),
@@ -207,7 +211,7 @@ impl Engine {
             };
             // One that is another's by now has no note under its name, so nothing is done to it.
             let done = self
-                .workspace(&note.space_id, &which, None)
+                .open(&note.space_id, &which, None)
                 .and_then(|workspace| workspace.occupy().map(drop));
             finished.push((note.project_id, done));
         }

@@ -13,13 +13,14 @@ use serde_json::json;
 
 use super::Workspace;
 use super::answer::seed_answer;
-use crate::engine::Engine;
+use crate::policy::ActivePolicy;
 use crate::stage;
+use crate::workspaces::Workspaces;
 
 impl Workspace<'_> {
     /// Copies a template into it; nothing that is there is touched. Without one, the operator's.
     pub fn seed(&self, template: Option<&Dir>) -> Result<SeedAnswer> {
-        let operators = self.engine.template()?;
+        let operators = self.workspaces.instance.policy.template()?;
         let template = template.or(operators.as_ref()).ok_or_else(|| {
             Error::new(
                 Code::Conflict,
@@ -54,7 +55,7 @@ impl Workspace<'_> {
             return Ok(());
         }
         let _alone = self.take_over()?;
-        let snapshots = self.engine.snapshots(&self.space)?;
+        let snapshots = self.workspaces.snapshots(&self.space)?;
         let snapshots = snapshots.list(Some(self.project.id()))?.snapshots;
         match snapshots.is_empty() && self.project.is_unused()? {
             true => self.remove_alone(),
@@ -65,18 +66,18 @@ impl Workspace<'_> {
     fn remove_alone(&self) -> Result<()> {
         let id = self.project.id();
         let stands = |row: &Sandbox| row.project_id == *id && row.state != SandboxState::Down;
-        let mut sandboxes = self.engine.sandboxes(&self.space)?.into_iter();
+        let mut sandboxes = self.workspaces.registry.list(&self.space)?.into_iter();
         if let Some(row) = sandboxes.find(stands) {
             let message = format!("the sandbox `{}` works on this workspace", row.name);
             let hint = format!("remove it first: `glovebox sandbox rm {}`", row.name);
             return Err(Error::new(Code::Conflict, Stage::Open, message).hint(hint));
         }
         self.note("workspace.removed", json!({}))?;
-        let store = self.engine.snapshots(&self.space)?;
+        let store = self.workspaces.snapshots(&self.space)?;
         for snapshot in store.list(Some(id))?.snapshots {
             store.remove(&snapshot.id)?;
         }
-        self.engine.layout(&self.space)?.remove(id)?;
+        self.workspaces.instance.layout(&self.space)?.remove(id)?;
         self.forget_unfinished()
     }
 
@@ -87,8 +88,8 @@ impl Workspace<'_> {
             artifacts: asked.artifacts,
         };
         let _alone = self.take_over()?;
-        let template = self.engine.template()?;
-        let room = self.engine.room_anew();
+        let template = self.workspaces.instance.policy.template()?;
+        let room = self.workspaces.room_anew();
         let takes = |bytes, files| room.take(bytes, files);
         let template = template
             .as_ref()
@@ -121,10 +122,10 @@ impl Workspace<'_> {
     }
 }
 
-impl Engine {
+impl Workspaces {
     /// Made, with the operator's template in it, when it is not there.
     pub(crate) fn kept_project(&self, layout: &Layout, id: &ProjectId) -> Result<Project> {
-        let Some(template) = self.template()? else {
+        let Some(template) = self.instance.policy.template()? else {
             return layout.project(id);
         };
         match layout.existing(id) {
@@ -151,27 +152,14 @@ impl Engine {
     /// What was being built by somebody who was killed.
     pub(crate) fn clear_aside(&self) -> Result<()> {
         let local = [SpaceId::local()];
-        for space in self.spaces()?.iter().chain(&local) {
-            self.layout(space)?.clear_aside()?;
+        for space in self.instance.spaces()?.iter().chain(&local) {
+            self.instance.layout(space)?.clear_aside()?;
         }
         Ok(())
     }
 
-    /// What new workspaces are seeded from.
-    pub(crate) fn template(&self) -> Result<Option<Dir>> {
-        let Some(path) = &self.workspace_settings().template else {
-            return Ok(None);
-        };
-        let opened = Dir::open_trusted(path).map_err(|error| {
-            error
-                .at(Stage::Resolve)
-                .hint("`template` in `[workspace]` of the configuration names this directory")
-        });
-        opened.map(Some)
-    }
-
     pub(crate) fn limits_artifacts(&self) -> bool {
-        let settings = self.workspace_settings();
+        let settings = self.instance.policy.workspace_settings();
         settings.artifacts_keep_within.is_some()
             || settings.artifacts_keep_last.is_some()
             || settings.artifacts_max_bytes.is_some()
@@ -184,7 +172,7 @@ impl Engine {
         project: &ProjectId,
         is_running: &dyn Fn(&ExecId) -> bool,
     ) -> Result<Swept> {
-        let settings = self.workspace_settings();
+        let settings = self.instance.policy.workspace_settings();
         let retention = Retention {
             within: settings.artifacts_keep_within.map(Millis::duration),
             last: settings.artifacts_keep_last.map(Count::get),
@@ -192,14 +180,31 @@ impl Engine {
         };
         let now = FileTime::now();
         let swept = self
+            .instance
             .layout(space)?
             .retain(project, retention, now, is_running)?;
         if !swept.removed.is_empty() {
             let details =
                 json!({ "project_id": project, "execs": swept.removed, "bytes": swept.bytes });
-            self.store()?
+            self.instance
+                .store()?
                 .note(space, "artifacts.removed", None, details)?;
         }
         Ok(swept)
+    }
+}
+
+impl ActivePolicy {
+    /// What new workspaces are seeded from.
+    pub(crate) fn template(&self) -> Result<Option<Dir>> {
+        let Some(path) = &self.workspace_settings().template else {
+            return Ok(None);
+        };
+        let opened = Dir::open_trusted(path).map_err(|error| {
+            error
+                .at(Stage::Resolve)
+                .hint("`template` in `[workspace]` of the configuration names this directory")
+        });
+        opened.map(Some)
     }
 }

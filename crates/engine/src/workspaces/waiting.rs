@@ -94,7 +94,7 @@ impl Workspace<'_> {
             Error::new(Code::Internal, Stage::Judge, message).caused_by(error)
         };
         let mut shown = serde_json::to_value(&answer).map_err(failed)?;
-        let is_hidden = match self.engine.hide(&self.space, &mut shown) {
+        let is_hidden = match self.workspaces.secrets.hide(&self.space, &mut shown) {
             Ok(is_hidden) => is_hidden,
             // A key is missing: the person who mends it must see what is there.
             Err(error) => {
@@ -154,7 +154,7 @@ impl Workspace<'_> {
         held: &Held,
         changes: &Changes,
     ) -> Result<Begun> {
-        let room = self.engine.room(&self.project, Layers::Apart)?;
+        let room = self.workspaces.room(&self.project, Layers::Apart)?;
         room.take(growth(changes), count(changes).created)?;
         let begun = self.begin(Deed::Keep {
             exec_id: exec.clone(),
@@ -188,7 +188,7 @@ impl Workspace<'_> {
     /// What gates judge is kept only once they have, and only if they agree; what was to be thrown
     /// away never is. People may keep what a rerun wrote otherwise than its simulation.
     fn may_keep(&self, exec: &ExecId, alone: bool) -> Result<Option<Exec>> {
-        let record = match self.engine.store()?.get(&self.space, exec) {
+        let record = match self.workspaces.instance.store()?.get(&self.space, exec) {
             Ok(record) => record,
             // One without a record never started.
             Err(error) if error.code == Code::NotFound => return Ok(None),
@@ -220,14 +220,16 @@ impl Workspace<'_> {
                 .hint(format!("drop them: `glovebox workspace discard {exec}`")));
         }
         if alone && record.mode == Mode::Simulate {
-            self.engine.may_apply_alone(&self.space, exec)?;
+            self.workspaces
+                .simulations
+                .may_apply_alone(&self.space, exec)?;
         }
         Ok(Some(record))
     }
 
     /// What an exec still writes can be neither kept nor thrown away.
     fn has_ended(&self, exec: &ExecId) -> Result<()> {
-        match self.engine.store()?.get(&self.space, exec) {
+        match self.workspaces.instance.store()?.get(&self.space, exec) {
             Ok(record) if !record.status.is_final() => {
                 let message = format!("`{exec}` still runs");
                 Err(
@@ -250,7 +252,7 @@ impl Workspace<'_> {
     /// Its changes were to wait, and there was nothing to wait for. One whose changes were decided
     /// since was told `hold` at its end.
     fn wrote_nothing(&self, exec: &ExecId) -> Result<bool> {
-        match self.engine.store()?.get(&self.space, exec) {
+        match self.workspaces.instance.store()?.get(&self.space, exec) {
             Ok(record) => Ok(record.project_id == *self.project.id()
                 && record.writes == Writes::Held
                 && record.verdict == Some(Verdict::Keep)),

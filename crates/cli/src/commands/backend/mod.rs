@@ -36,7 +36,9 @@ fn list(global: &Global) -> Result<Exit> {
         None => {
             let (engine, _place) = looking(&context)?;
             Listed {
-                items: engine.backends_here(&context::local_ids(None), None),
+                items: engine
+                    .sandboxes
+                    .backends_here(&context::local_ids(None), None),
             }
         }
     };

@@ -93,7 +93,12 @@ fn trial(context: &Context<'_>, meant: BackendRef) -> Result<Probed> {
 
 fn seen(engine: &Engine, meant: &BackendRef) -> Result<BackendView> {
     let ids = context::local_ids(None);
-    pick(engine.backends_here(&ids, meant.runtime.as_deref()), meant)
+    pick(
+        engine
+            .sandboxes
+            .backends_here(&ids, meant.runtime.as_deref()),
+        meant,
+    )
 }
 
 /// The one that is meant: with a runtime that very one, else the first of its name.

@@ -69,7 +69,7 @@ fn execute(keeper: rustix::io::Result<Keeper>) -> Result<Exec> {
         secrets_key: KeySource::Usual,
     };
     let engine = Engine::open(settings)?;
-    let seat = engine.seat(keeper)?;
+    let seat = engine.sandboxes.seat(keeper)?;
     carry_out(&engine, seat, PartialProfile::default())
 }
 
@@ -80,16 +80,8 @@ fn carry_out(engine: &Engine, seat: Seat, overrides: PartialProfile) -> Result<E
     };
     let (cancel, _canceler) =
         Cancel::new().map_err(|errno| setup("cannot make a pipe").caused_by(errno))?;
-    let io = Io {
-        stdin: None,
-        live: &mut Silent,
-        cancel: &cancel,
-        stopped: None,
-        approver: None,
-        effects: None,
-        replayable: None,
-        seats: None,
-    };
+    let mut silent = Silent;
+    let io = Io::new(&mut silent, &cancel);
     engine.run(seat, call(overrides)?, &toolchains, io)
 }
 

@@ -33,7 +33,7 @@ impl<'e> AtTerminal<'e> {
 
     /// What `allow_kind` would allow, in words; empty where only the sandbox knows its workspace.
     fn kind(&self, approval: &Approval) -> Option<String> {
-        let assessed = self.engine.assess(self.call.clone()).ok()?;
+        let assessed = self.engine.policy().assess(self.call.clone()).ok()?;
         let kind = kind_of(&assessed, approval.ask.backend)?;
         Some(match self.call.placement {
             Placement::Fresh | Placement::Scope(_) => kind.shown,

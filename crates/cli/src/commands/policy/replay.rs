@@ -40,9 +40,12 @@ pub(super) fn run(global: &Global, args: &ReplayArgs) -> Result<Exit> {
         )?,
         None => match context.place()?.open_if_there()? {
             None => Replayed::default(),
-            Some(_) => context
-                .engine()?
-                .replay(&SpaceId::local(), &config, args.limit)?,
+            Some(_) => {
+                context
+                    .engine()?
+                    .approvals
+                    .replay(&SpaceId::local(), &config, args.limit)?
+            }
         },
     };
     if global.json {

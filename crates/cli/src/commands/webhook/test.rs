@@ -24,7 +24,7 @@ pub(super) fn run(global: &Global, args: &WebhookTestArgs) -> Result<Exit> {
     let context = Context::new(global);
     let delivery = match context.server()? {
         Some(remote) => by_server(&remote, &args.name)?,
-        None => context.engine()?.try_webhook(&args.name)?,
+        None => context.engine()?.webhooks.try_one(&args.name)?,
     };
     if global.json {
         stdout::json(&delivery)?;

@@ -114,7 +114,7 @@ fn access(config: &SandboxConfig) -> Access {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kept::sample::{config, sandbox};
+    use crate::sandboxes::sample::{config, sandbox};
     use glovebox_model::NetworkMode;
     use jiff::ToSpan;
 

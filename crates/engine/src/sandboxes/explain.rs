@@ -5,9 +5,9 @@ use glovebox_policy::{Decided, demand};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::care::{SandboxRequest, nothing_yet};
+use super::admin::{SandboxRequest, nothing_yet};
 use super::drift::{Drift, drift, hash_of};
-use crate::engine::Engine;
+use crate::sandboxes::Sandboxes;
 
 /// What the next exec finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,18 +57,21 @@ pub struct SandboxExplanation {
     pub fix_it: Vec<String>,
 }
 
-impl Engine {
-    pub fn explain_sandbox(&self, request: &SandboxRequest) -> Result<SandboxExplanation> {
+impl Sandboxes {
+    pub fn explain(&self, request: &SandboxRequest) -> Result<SandboxExplanation> {
         let call = nothing_yet(request);
         let ids = call.ids.clone();
-        let settings = self.config().sandbox_of(&ids, request.lifetime);
+        let settings = self.instance.config().sandbox_of(&ids, request.lifetime);
         let (profile, chosen) = self.look_ahead(call)?;
         let scope = super::scope(&ids, request.lifetime, &request.project)?;
         let config = super::config(&profile, &chosen, &settings);
-        let name = self.name_of(&scope);
-        let found = self.store()?.sandbox_of_scope(&scope.space, &name)?;
+        let name = self.registry.name_of(&scope);
+        let found = self
+            .instance
+            .store()?
+            .sandbox_of_scope(&scope.space, &name)?;
         let sandbox = match found {
-            Some(_) => Some(self.sandbox(&scope.space, &name)?),
+            Some(_) => Some(self.registry.get(&scope.space, &name)?),
             None => None,
         };
         let hot = settings.hot_window.duration();
@@ -105,7 +108,10 @@ impl Engine {
             config,
             next,
             demanded: demand(&profile).into_iter().collect(),
-            sources: self.config().docker_sources(&ids, request.lifetime),
+            sources: self
+                .instance
+                .config()
+                .docker_sources(&ids, request.lifetime),
             fix_it,
         })
     }

@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_row_is_its_scopes_and_nobody_elses() {
-        let row = crate::kept::sample::sandbox();
+        let row = crate::sandboxes::sample::sandbox();
         let own = scope("ann");
         assert!(own.is_of(&row));
         for change in [

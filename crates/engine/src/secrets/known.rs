@@ -17,8 +17,8 @@ use glovebox_store::{Hide, Mask};
 use serde_json::Value;
 
 use crate::dispatch::Dispatcher;
-use crate::engine::Engine;
 use crate::secrets::Masks;
+use crate::secrets::SecretAccess;
 
 /// Agents and conversations of a space that are remembered.
 const REMEMBERED_MOST: usize = 1000;
@@ -153,18 +153,19 @@ impl Known {
 impl Dispatcher {
     /// As the engine's.
     pub fn masks_for(&self, ids: &Correlation, vouched: Vouched) -> Result<Arc<Secrets>> {
-        self.engine().masks_for(ids, vouched, &[])
+        self.engine().secrets.masks_for(ids, vouched, &[])
     }
 
     /// For what is told of an exec.
     pub fn masks_of(&self, exec: &Exec) -> Result<Arc<Secrets>> {
         self.engine()
+            .secrets
             .masks_for(&exec.ids, exec.vouched, &exec.secrets)
     }
 
     /// What was last known, without asking the store.
     pub fn known_masks(&self, ids: &Correlation, vouched: Vouched) -> Option<Arc<Secrets>> {
-        let known = self.engine().known_secrets();
+        let known = self.engine().instance.known_secrets();
         match known.whose(ids, vouched) {
             None => known.get(&ids.space_id),
             Some(whose) => {
@@ -177,11 +178,15 @@ impl Dispatcher {
     /// This agent of the space calls with a token of its own.
     pub fn heard_agent(&self, space: &SpaceId, agent: &str) {
         let caller = (space.clone(), agent.to_owned());
-        self.engine().known_secrets().callers().insert(caller);
+        self.engine()
+            .instance
+            .known_secrets()
+            .callers()
+            .insert(caller);
     }
 
     pub fn log_mask(&self) -> LogMask {
-        LogMask(self.engine().known_secrets().clone())
+        LogMask(self.engine().instance.known_secrets().clone())
     }
 }
 
@@ -201,11 +206,11 @@ impl LogMask {
     }
 }
 
-impl Engine {
+impl SecretAccess {
     /// Everything secret of a space, as it is now.
     pub(crate) fn masks(&self, space: &SpaceId) -> Result<Arc<Secrets>> {
-        let masks = self.secrets()?.masks(space)?;
-        self.known_secrets().ready(space, masks)
+        let masks = self.open()?.masks(space)?;
+        self.instance.known_secrets().ready(space, masks)
     }
 
     /// The same as far as what has these ids may know of it.
@@ -215,13 +220,13 @@ impl Engine {
         vouched: Vouched,
         given: &[SecretGiven],
     ) -> Result<Arc<Secrets>> {
-        let (space, known) = (&ids.space_id, self.known_secrets());
-        let values = self.secrets()?.masks(space)?;
+        let (space, known) = (&ids.space_id, self.instance.known_secrets());
+        let values = self.open()?.masks(space)?;
         let all = known.ready(space, Arc::clone(&values))?;
         let Some(whose) = known.whose(ids, vouched).filter(|_| !all.is_empty()) else {
             return Ok(all);
         };
-        let names = || self.store()?.secrets_once_handed(ids, vouched);
+        let names = || self.instance.store()?.secrets_once_handed(ids, vouched);
         let granted = known.ready_for(space, whose, &values, names)?;
         let given = given.iter().filter(|it| it.delivery.is_handed());
         let given: Vec<SecretName> = given.map(|it| it.name.clone()).collect();
@@ -229,7 +234,7 @@ impl Engine {
     }
 
     /// Takes out what is secret of something that is about to be shown. Whether anything was.
-    pub fn hide(&self, space: &SpaceId, shown: &mut Value) -> Result<bool> {
+    pub(crate) fn hide(&self, space: &SpaceId, shown: &mut Value) -> Result<bool> {
         Ok(self.masks(space)?.redact_json(shown))
     }
 }

@@ -2,19 +2,24 @@
 //! turns, taken down when nobody wants them any more. The registry in the store says whose each is;
 //! a process uses only those that it owns there, so two servers never have one in common.
 
-mod care;
+mod admin;
+mod choice;
 mod drift;
 mod explain;
 mod leased;
 mod name;
-mod raise;
+mod one_shot;
 #[cfg(test)]
 pub(crate) mod sample;
 mod slots;
+mod start;
+mod warm;
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use glovebox_backend::Preload;
 use glovebox_model::{
     Call, Code, Correlation, DockerConfig, Error, Lifetime, PartialProfile, Placement, Profile,
     ProjectId, Result, Sandbox, SandboxConfig, SandboxId, SandboxSettings, SandboxState, SpaceId,
@@ -23,8 +28,8 @@ use glovebox_model::{
 use glovebox_store::Registered;
 use jiff::Timestamp;
 
-pub(crate) use care::nothing_yet;
-pub use care::{Pruned, Recreated, SandboxRequest, Selection, Trouble};
+pub(crate) use admin::nothing_yet;
+pub use admin::{Pruned, Recreated, SandboxRequest, Selection, Trouble};
 pub use explain::{Next, SandboxExplanation};
 
 use drift::{hash_of, more_than};
@@ -34,8 +39,10 @@ pub(crate) use slots::Slots;
 
 use crate::approvals::tools_of;
 use crate::backends::Chosen;
-use crate::engine::Engine;
+use crate::instance::Instance;
+use crate::network::Network;
 use crate::path::random;
+use crate::workspaces::Workspaces;
 
 /// The kept sandbox that an exec is to run in.
 #[derive(Debug, Clone)]
@@ -59,7 +66,61 @@ const MOST: usize = 256;
 /// How often another process may be quicker before it is a reason to give up.
 const TRIES: u32 = 5;
 
-impl Engine {
+/// Kept sandboxes as the registry and this process know them.
+#[derive(Debug)]
+pub struct SandboxRegistry {
+    pub(crate) instance: Arc<Instance>,
+    /// Those that are this process's own.
+    slots: Arc<Slots>,
+    /// What the names of all of them begin with.
+    container_prefix: String,
+}
+
+impl SandboxRegistry {
+    pub(crate) fn new(instance: &Arc<Instance>) -> Self {
+        Self {
+            // One for all: a name must not depend on who asks.
+            container_prefix: instance.policy.house_docker().container_prefix,
+            slots: Arc::default(),
+            instance: Arc::clone(instance),
+        }
+    }
+}
+
+/// Sandboxes, made or found for whoever runs something in them.
+#[derive(Debug)]
+pub struct Sandboxes {
+    pub(crate) instance: Arc<Instance>,
+    pub(crate) registry: Arc<SandboxRegistry>,
+    pub(crate) network: Arc<Network>,
+    pub(crate) workspaces: Arc<Workspaces>,
+    /// Containers were compared with the registry.
+    reconciled: AtomicBool,
+    preloads: OnceLock<Vec<Preload>>,
+    /// Seats so far, so that the control groups of each have a name of their own.
+    seats: AtomicU64,
+}
+
+impl Sandboxes {
+    pub(crate) fn new(
+        instance: &Arc<Instance>,
+        registry: &Arc<SandboxRegistry>,
+        network: &Arc<Network>,
+        workspaces: &Arc<Workspaces>,
+    ) -> Self {
+        Self {
+            instance: Arc::clone(instance),
+            registry: Arc::clone(registry),
+            network: Arc::clone(network),
+            workspaces: Arc::clone(workspaces),
+            reconciled: AtomicBool::new(false),
+            preloads: OnceLock::new(),
+            seats: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Sandboxes {
     /// A call that says nothing runs where the configuration says; one that names a sandbox works
     /// on that sandbox's workspace.
     pub(crate) fn place(&self, call: &mut Call) -> Result<()> {
@@ -67,11 +128,13 @@ impl Engine {
         let judged = || {
             let tools = tools_of(call);
             let tools: Vec<&str> = tools.iter().map(AsRef::as_ref).collect();
-            self.config().may_judge(&call.ids, &tools, call.mode)
+            self.instance
+                .config()
+                .may_judge(&call.ids, &tools, call.mode)
         };
         let alone = call.mode.is_judged() || call.over.is_some() || judged();
         if call.placement == Placement::Fresh && !alone {
-            let lifetime = self.config().sandbox_for(&call.ids).lifetime;
+            let lifetime = self.instance.config().sandbox_for(&call.ids).lifetime;
             if lifetime != Lifetime::Exec && can_be_kept(&call.workspace) {
                 call.placement = Placement::Scope(lifetime);
             }
@@ -93,14 +156,14 @@ impl Engine {
                 };
                 let scope = scope(&call.ids, *lifetime, project)?;
                 // What it was asked to be when it was made still holds.
-                if let Some(row) = self.registered(&scope)? {
+                if let Some(row) = self.registry.registered(&scope)? {
                     let own = std::mem::take(&mut call.overrides);
                     call.overrides = own.or(row.asked);
                 }
                 Ok(())
             }
             Placement::Named(name) => {
-                let row = self.own(&call.ids.space_id, name)?;
+                let row = self.registry.own(&call.ids.space_id, name)?;
                 call.workspace = WorkspaceRef::Project(row.project_id);
                 Ok(())
             }
@@ -119,9 +182,9 @@ impl Engine {
         let mut is_new = false;
         let (id, scope, wanted, settings) = match (&call.placement, &call.workspace) {
             (Placement::Scope(lifetime), WorkspaceRef::Project(project)) => {
-                let settings = self.config().sandbox_of(&call.ids, *lifetime);
+                let settings = self.instance.config().sandbox_of(&call.ids, *lifetime);
                 let scope = scope(&call.ids, *lifetime, project)?;
-                let id = match self.registered(&scope)? {
+                let id = match self.registry.registered(&scope)? {
                     Some(row) => row.sandbox_id,
                     None => {
                         is_new = true;
@@ -136,11 +199,11 @@ impl Engine {
                 )
             }
             (Placement::Named(name), _) => {
-                let row = self.own(&call.ids.space_id, name)?;
-                let settings = self.config().sandbox_of(&call.ids, row.lifetime);
+                let row = self.registry.own(&call.ids.space_id, name)?;
+                let settings = self.instance.config().sandbox_of(&call.ids, row.lifetime);
                 let mut allowed = config(profile, chosen, &settings);
                 if let Some(made) = &row.config.docker {
-                    let now = self.config().docker_for(&call.ids, row.lifetime);
+                    let now = self.instance.config().docker_for(&call.ids, row.lifetime);
                     allowed.docker = Some(DockerConfig {
                         runtime: made.runtime.clone(),
                         ..now
@@ -163,31 +226,36 @@ impl Engine {
             patience: settings.acquire_timeout.duration(),
         }))
     }
+}
 
+impl SandboxRegistry {
     /// The row of a scope as it is known, whoever has it.
     fn registered(&self, scope: &Scope) -> Result<Option<Sandbox>> {
         let name = self.name_of(scope);
         if let Some(row) = self.slots().named(&name) {
             return of(scope, row).map(Some);
         }
-        let found = self.store()?.sandbox_of_scope(&scope.space, &name)?;
+        let found = self
+            .instance
+            .store()?
+            .sandbox_of_scope(&scope.space, &name)?;
         found.map(|found| of(scope, found.sandbox)).transpose()
     }
 
     pub(crate) fn name_of(&self, scope: &Scope) -> String {
         // Servers that share a store agree on names, wherever their files lie.
-        let house = match self.is_shared() {
+        let house = match self.instance.is_shared() {
             true => "",
-            false => self.backends().house(),
+            false => self.instance.backends().house(),
         };
-        scope.name(self.container_prefix(), house)
+        scope.name(&self.container_prefix, house)
     }
 
     /// The row of a berth, which is this process's own from here on; made when it is not there.
     fn register(&self, berth: &Berth) -> Result<Sandbox> {
         let row = self.registered_row(berth)?;
         // Whose it is and what it has was read before, from a row that anybody may have edited.
-        self.store()?.sandbox_ensure_unchanged(&row)?;
+        self.instance.store()?.sandbox_ensure_unchanged(&row)?;
         Ok(row)
     }
 
@@ -199,7 +267,7 @@ impl Engine {
         if let Some(row) = self.slots().named(&name) {
             return of(scope, row);
         }
-        let store = self.store()?;
+        let store = self.instance.store()?;
         for _ in 0..TRIES {
             if let Some(found) = store.sandbox_of_scope(&scope.space, &name)? {
                 if let Some(row) = self.claim(found)? {
@@ -211,7 +279,7 @@ impl Engine {
                 return Err(too_many(&scope.space));
             }
             let row = new_row(scope, &name, berth);
-            match store.sandbox_put_new(&row, self.owner().id()) {
+            match store.sandbox_put_new(&row, self.instance.owner().id()) {
                 Ok(()) => {
                     self.slots().adopt(row.clone());
                     return Ok(row);
@@ -234,7 +302,7 @@ impl Engine {
         if let Some(row) = here {
             return Ok(row);
         }
-        let store = self.store()?;
+        let store = self.instance.store()?;
         for _ in 0..TRIES {
             let found = store.sandbox_registered(space, name)?;
             if let Some(row) = self.claim(found)? {
@@ -247,12 +315,16 @@ impl Engine {
     /// Makes a registered sandbox this process's own. None: another was quicker.
     fn claim(&self, found: Registered) -> Result<Option<Sandbox>> {
         let Registered { sandbox, owner } = found;
-        let us = self.owner().id();
+        let us = self.instance.owner().id();
         match owner.as_deref() {
             Some(owner) if owner == us => {}
             Some(_) => return Err(held_elsewhere(&sandbox)),
             None => {
-                if !self.store()?.sandbox_claim(&sandbox.sandbox_id, None, us)? {
+                if !self
+                    .instance
+                    .store()?
+                    .sandbox_claim(&sandbox.sandbox_id, None, us)?
+                {
                     return Ok(None);
                 }
             }

@@ -9,7 +9,7 @@ use glovebox_model::{
 };
 use glovebox_policy::Sight;
 
-use crate::engine::Engine;
+use crate::policy::ActivePolicy;
 
 /// What workspaces are called that are one agent's own.
 pub const OF_AGENT: &str = "agent-";
@@ -123,7 +123,7 @@ impl<T> Deref for Seen<T> {
     }
 }
 
-impl Engine {
+impl ActivePolicy {
     /// None where it is not there for them: to them it is as if it never was.
     pub(crate) fn seen<T>(&self, eyes: &Eyes, ids: &Correlation, it: T) -> Option<Seen<T>> {
         eyes.see(self.config().sight(), ids).then_some(Seen(it))

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use glovebox_model::{Call, Code, Error, Exec, ProjectId, Result, SpaceId, Stage, WorkspaceRef};
 use glovebox_workspace::{Project, is_adopted};
 
-use crate::engine::Engine;
 use crate::settings::ToolchainSettings;
+use crate::workspaces::Workspaces;
 
 /// What is lent, and how `glovebox run` would show it.
 #[derive(Debug)]
@@ -38,23 +38,11 @@ impl Lent {
     }
 }
 
-impl Engine {
-    /// For a process that serves callers, with a directory that is lent to them.
-    pub(crate) fn serving(mut self, directory: Option<&Path>, only_own: bool) -> Result<Self> {
-        self.serves = true;
-        self.only_own = only_own;
-        self.lent = directory.map(|it| self.lend(it)).transpose()?;
-        Ok(self)
-    }
-
-    /// For the person at the machine, who works in a directory of theirs.
+impl Workspaces {
+    /// With a directory of the machine's user that callers may work in.
     pub(crate) fn lending(mut self, directory: Option<&Path>) -> Result<Self> {
         self.lent = directory.map(|it| self.lend(it)).transpose()?;
         Ok(self)
-    }
-
-    pub(crate) fn is_server(&self) -> bool {
-        self.serves
     }
 
     pub(crate) fn lent(&self) -> Option<&Lent> {
@@ -63,7 +51,7 @@ impl Engine {
 
     pub(crate) fn adopt(&self, space: &SpaceId, path: &Path) -> Result<Project> {
         let homes: Vec<&Path> = self.homes.iter().map(PathBuf::as_path).collect();
-        self.layout(space)?.adopt(path, &homes)
+        self.instance.layout(space)?.adopt(path, &homes)
     }
 
     /// Refused where `glovebox run` refuses to work.
@@ -86,7 +74,9 @@ impl Engine {
     }
 
     pub(crate) fn project_of(&self, lent: &Lent) -> Result<Project> {
-        self.layout(&SpaceId::local())?.adopt_again(&lent.project)
+        self.instance
+            .layout(&SpaceId::local())?
+            .adopt_again(&lent.project)
     }
 
     /// A directory that is named, and not lent, is nobody's here.
@@ -116,7 +106,7 @@ impl Engine {
     /// Whether what waits can be carried out here: an exec in somebody's directory only by whoever
     /// has it.
     pub(crate) fn can_take(&self, exec: &Exec) -> bool {
-        if self.only_own {
+        if self.instance.only_own() {
             return false;
         }
         let (space, project) = (&exec.ids.space_id, &exec.project_id);

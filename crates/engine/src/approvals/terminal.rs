@@ -6,7 +6,8 @@ use jiff::Timestamp;
 
 use super::petition::{Petition, denied, gone_by, nobody};
 use super::{Approver, answered};
-use crate::engine::{Engine, Planned};
+use crate::engine::Engine;
+use crate::path::Planned;
 use crate::path::{Draft, Plan};
 
 /// How often one person is asked about one call whose files change while they read.
@@ -37,7 +38,7 @@ impl Engine {
         let Some(approver) = approver else {
             return Err(nobody(&petition.ruling));
         };
-        self.place(&mut call)?;
+        self.sandboxes.place(&mut call)?;
         let mut changed = Vec::new();
         for _ in 0..QUESTIONS {
             match self.ask_once(draft, project, &call, &petition, changed, approver)? {
@@ -67,7 +68,7 @@ impl Engine {
             name: user.unwrap_or_else(|| "this command".to_owned()),
             user_id: None,
         };
-        let settings = self.config().approvals();
+        let settings = self.instance.config().approvals();
         let mut approval = petition.approval(&draft.exec_id, &asked_by, None, settings)?;
         approval.ask.changed = changed;
         store.insert_approval(&approval)?;
@@ -118,7 +119,7 @@ impl Engine {
         let wanted = answered(call.clone(), &approval);
         let planned = self.plan(&draft.of(&wanted.call), project, wanted)?;
         if let Planned::Ready(plan) = &planned {
-            self.check_quorum(plan, &approval)?;
+            self.instance.policy.check_quorum(plan, &approval)?;
         }
         store.use_approval(&approval.id, &approval.digest)?;
         match planned {

@@ -19,10 +19,11 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use crate::approvals::refused;
-use crate::engine::Engine;
-use crate::kept::{SandboxRequest, nothing_yet};
-use crate::outside::Outside;
+use crate::network::Network;
+use crate::network::Outside;
+use crate::policy::ActivePolicy;
 use crate::private_key::private_key;
+use crate::sandboxes::{SandboxRequest, nothing_yet};
 
 /// The tool that tool policy and rules know it by.
 const TOOL: &str = "retrieve";
@@ -70,7 +71,7 @@ fn amount(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-impl Engine {
+impl Network {
     /// Reads a page for somebody. What the far side said, or why it was not asked, is an answer too;
     /// an error is what policy or the rate stands against. Either is written into the ledger, and that
     /// it is about to be asked before that.
@@ -81,7 +82,7 @@ impl Engine {
         request: RetrieveRequest,
     ) -> Result<Retrieved> {
         let url = request.url.clone();
-        let known = vet_url(&url, &self.reachable()?).ok();
+        let known = vet_url(&url, &self.instance.policy.reachable()?).ok();
         let host = known
             .as_ref()
             .map(|it| format!("{}:{}", it.host(), it.port()));
@@ -101,7 +102,9 @@ impl Engine {
         let told = host.as_deref().filter(|_| !is_secret);
         self.describe(ids, &url, told, &mut details)?;
         // What cannot be written down is not told either.
-        self.store()?.note_retrieval(ids, by, outcome, details)?;
+        self.instance
+            .store()?
+            .note_retrieval(ids, by, outcome, details)?;
         done
     }
 
@@ -115,7 +118,7 @@ impl Engine {
     ) -> Result<()> {
         details["requested_host"] = serde_json::json!(host);
         details["requested_url_hmac"] = serde_json::json!(self.url_hmac(url)?);
-        self.masks(&ids.space_id)?.redact_json(details);
+        self.secrets.masks(&ids.space_id)?.redact_json(details);
         Ok(())
     }
 
@@ -126,19 +129,19 @@ impl Engine {
         host: Option<&str>,
         request: RetrieveRequest,
     ) -> Result<Retrieved> {
-        let profile = self.profile_of(ids)?;
+        let profile = self.instance.policy.profile_of(ids)?;
         if profile.network < NetworkMode::Retrieval {
             return Err(closed());
         }
         if let Some(host) = host {
-            let ruling = rule(self.config(), ids, profile.approval, host);
+            let ruling = rule(self.instance.config(), ids, profile.approval, host);
             match ruling.permit {
                 Permit::Allow => {}
                 Permit::Deny => return Err(refused(&ruling)),
                 Permit::Ask => return Err(asks(host, &ruling)),
             }
         }
-        let masks = self.masks_for(ids, vouched, &[])?;
+        let masks = self.secrets.masks_for(ids, vouched, &[])?;
         if let Some(name) = masks.find(request.url.as_bytes()) {
             return Ok(Retrieved::refusal(
                 Refusal::new(
@@ -153,18 +156,18 @@ impl Engine {
         if suspected_secret(&request.url).is_none() {
             let mut details = serde_json::json!({});
             self.describe(ids, &request.url, host, &mut details)?;
-            self.store()?.plan_retrieval(ids, by, details)?;
+            self.instance.store()?.plan_retrieval(ids, by, details)?;
         }
         let outside = self.outside()?;
         let mut retriever = Retriever {
             hops: Some(Arc::new(Hops {
-                config: self.config().clone(),
+                config: self.instance.config().clone(),
                 ids: ids.clone(),
                 profile,
             })),
             ..outside.retriever()?.clone()
         };
-        retriever.client.vetter.private = self.retrievable()?;
+        retriever.client.vetter.private = self.instance.policy.retrievable()?;
         let caller = caller(ids, by);
         let mut retrieved = outside
             .runtime()
@@ -178,6 +181,19 @@ impl Engine {
         Ok(retrieved)
     }
 
+    /// Tells the same URL from another one to whoever has the key, and nothing to others.
+    fn url_hmac(&self, url: &str) -> Result<String> {
+        let key = private_key(&self.instance.state().keys().join("retrieval.key"))?;
+        let mut mac = Hmac::<Sha256>::new_from_slice(key.as_slice()).map_err(|error| {
+            Error::new(Code::Internal, Stage::Open, "a URL cannot be hashed").caused_by(error)
+        })?;
+        mac.update(url.as_bytes());
+        let digest = mac.finalize().into_bytes();
+        Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+impl ActivePolicy {
     /// Destinations that may be named beside ports 80 and 443.
     fn reachable(&self) -> Result<PrivateTargets> {
         let network = self.config().network();
@@ -213,17 +229,6 @@ impl Engine {
         });
         call.placement = Placement::Fresh;
         Ok(self.assess(call)?.profile().clone())
-    }
-
-    /// Tells the same URL from another one to whoever has the key, and nothing to others.
-    fn url_hmac(&self, url: &str) -> Result<String> {
-        let key = private_key(&self.state().keys().join("retrieval.key"))?;
-        let mut mac = Hmac::<Sha256>::new_from_slice(key.as_slice()).map_err(|error| {
-            Error::new(Code::Internal, Stage::Open, "a URL cannot be hashed").caused_by(error)
-        })?;
-        mac.update(url.as_bytes());
-        let digest = mac.finalize().into_bytes();
-        Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 }
 

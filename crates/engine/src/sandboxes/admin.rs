@@ -5,20 +5,20 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use glovebox_model::{
-    BackendName, ByteString, Call, Code, Correlation, DockerConfig, Error, Lifetime, Mode,
-    OnExceed, PartialProfile, Placement, Program, ProjectId, Result, Sandbox, SandboxConfig,
-    SandboxState, SpaceId, Stage, WorkspaceRef, Writes,
+    BackendName, ByteString, Call, Code, Correlation, Error, Lifetime, Mode, OnExceed,
+    PartialProfile, Placement, Program, ProjectId, Result, Sandbox, SandboxConfig, SandboxState,
+    SpaceId, Stage, WorkspaceRef, Writes,
 };
-use glovebox_store::{Registered, Store};
+use glovebox_store::Registered;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Berth;
 use super::drift::hash_of;
+use super::{Berth, SandboxRegistry, Sandboxes};
 use crate::containers::Container;
-use crate::engine::Engine;
-use crate::prepare::Supply;
-use crate::sight::{Eyes, OF_AGENT, Seen, named_after, of_session};
+use crate::path::Supply;
+use crate::recovery::is_kept;
+use crate::visibility::{Eyes, OF_AGENT, Seen, named_after, of_session};
 
 /// What a sandbox is asked to be.
 #[derive(Debug, Clone)]
@@ -72,9 +72,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The last exec has ended; its turn may still be given back.
 const LAST_TURN: Duration = Duration::from_secs(1);
 
-impl Engine {
+impl Sandboxes {
+    fn patience(&self) -> Duration {
+        let of_execs = self.instance.config().sandbox_settings().acquire_timeout;
+        of_execs.duration().clamp(LAST_TURN, PATIENCE)
+    }
+
     /// Makes a sandbox and waits until it stands.
-    pub(crate) fn create_sandbox(
+    pub(crate) fn create(
         &self,
         request: SandboxRequest,
         supply: &mut dyn Supply,
@@ -82,8 +87,9 @@ impl Engine {
         let call = nothing_yet(&request);
         let (profile, chosen) = self.look_ahead(call.clone())?;
         let scope = super::scope(&call.ids, request.lifetime, &request.project)?;
-        let name = self.name_of(&scope);
+        let name = self.registry.name_of(&scope);
         if self
+            .instance
             .store()?
             .sandbox_of_scope(&scope.space, &name)?
             .is_some()
@@ -98,12 +104,12 @@ impl Engine {
                 "or make it anew: `glovebox sandbox recreate {name}`"
             )));
         }
-        let project = self.project(&call)?;
+        let project = self.workspaces.project(&call)?;
         let berth = self
             .berth(&call, &profile, &chosen, request.overrides)?
             .ok_or_else(|| Error::new(Code::Internal, Stage::Admit, "no place was reserved"))?;
         drop(self.raise(&berth, None, &profile, &project, supply)?);
-        self.sandbox(&scope.space, &name)
+        self.registry.get(&scope.space, &name)
     }
 
     /// What was never there is not registered; what somebody uses meanwhile is theirs.
@@ -115,73 +121,8 @@ impl Engine {
         }
     }
 
-    /// The rows of a space as they are now, newest use first.
-    pub fn sandboxes(&self, space: &SpaceId) -> Result<Vec<Sandbox>> {
-        let mut rows: Vec<_> = self
-            .store()?
-            .sandboxes(space, PAGE)?
-            .into_iter()
-            .map(|it| self.as_it_is(it))
-            .collect();
-        rows.sort_by_key(|row| std::cmp::Reverse(row.last_used_at));
-        self.look_at_containers(&mut rows);
-        Ok(rows)
-    }
-
-    pub fn sandbox(&self, space: &SpaceId, name: &str) -> Result<Sandbox> {
-        let found = self.store()?.sandbox_registered(space, name)?;
-        let mut row = self.as_it_is(found);
-        self.look_at_containers(std::slice::from_mut(&mut row));
-        // An engine that does not answer says so elsewhere.
-        row.ports = self.backends().ports(&row).unwrap_or_default();
-        Ok(row)
-    }
-
-    /// A container stands though no process has it. An engine that does not answer tells nothing.
-    fn look_at_containers(&self, rows: &mut [Sandbox]) {
-        let is_open = |row: &Sandbox| {
-            row.config.backend == BackendName::Docker && row.state == SandboxState::Down
-        };
-        if !rows.iter().any(is_open) {
-            return;
-        }
-        let Ok(found) = self.backends().containers(&self.house_docker()) else {
-            return;
-        };
-        for row in rows.iter_mut().filter(|row| is_open(row)) {
-            let own = |it: &&Container| it.sandbox.as_ref() == Some(&row.sandbox_id);
-            if found.iter().find(own).is_some_and(|it| it.is_running) {
-                row.state = SandboxState::Idle;
-            }
-        }
-    }
-
-    fn house_docker(&self) -> DockerConfig {
-        let ids = Correlation::of_space(SpaceId::local());
-        self.config().docker_for(&ids, Lifetime::Shared)
-    }
-
-    /// What this process knows is newer than the row; what nobody has does not stand.
-    fn as_it_is(&self, found: Registered) -> Sandbox {
-        let Registered { sandbox, owner } = found;
-        match self.slots().row(&sandbox.sandbox_id) {
-            Some(row) => row,
-            None if owner.is_none() => Sandbox {
-                state: SandboxState::Down,
-                exec_id: None,
-                ..sandbox
-            },
-            None => sandbox,
-        }
-    }
-
-    fn patience(&self) -> Duration {
-        let of_execs = self.config().sandbox_settings().acquire_timeout;
-        of_execs.duration().clamp(LAST_TURN, PATIENCE)
-    }
-
     /// Ends it with everything that only it had. Its workspace stays.
-    pub fn remove_sandbox(&self, space: &SpaceId, name: &str, reason: &str) -> Result<Sandbox> {
+    pub fn remove(&self, space: &SpaceId, name: &str, reason: &str) -> Result<Sandbox> {
         let removed = self.remove_if((space, name), reason, self.patience(), &|_| true)?;
         removed.ok_or_else(|| Error::new(Code::Internal, Stage::Admit, "it was not removed"))
     }
@@ -194,8 +135,9 @@ impl Engine {
         patience: Duration,
         is_meant: &dyn Fn(&Sandbox) -> bool,
     ) -> Result<Option<Sandbox>> {
-        let row = self.own(space, name)?;
+        let row = self.registry.own(space, name)?;
         let mut turn = self
+            .registry
             .slots()
             .take(&row.sandbox_id, None, patience, &|| true)
             .map_err(|error| in_use(&row, error))?;
@@ -204,22 +146,25 @@ impl Engine {
             return Ok(None);
         }
         self.take_down(turn.kept.take(), &row)?;
-        self.store()?
-            .sandbox_remove(&row.sandbox_id, self.owner().id(), reason)?;
+        self.instance.store()?.sandbox_remove(
+            &row.sandbox_id,
+            self.instance.owner().id(),
+            reason,
+        )?;
         drop(turn.forget());
         Ok(Some(row))
     }
 
-    pub fn recreate_sandboxes(&self, eyes: &Eyes, which: &Selection) -> Result<Recreated> {
+    pub fn recreate_all(&self, eyes: &Eyes, which: &Selection) -> Result<Recreated> {
         let space = eyes.space();
         let rows = match which {
-            Selection::One(name) => vec![self.own(space, name)?],
-            _ => self.sandboxes(space)?,
+            Selection::One(name) => vec![self.registry.own(space, name)?],
+            _ => self.registry.list(space)?,
         };
         let mut done = Recreated::default();
         let seen = rows
             .into_iter()
-            .filter_map(|row| self.seen_sandbox(eyes, row));
+            .filter_map(|row| self.instance.policy.seen_sandbox(eyes, row));
         for row in seen.map(Seen::into_inner) {
             let wanted = self.wanted_now(&row);
             let is_meant = match which {
@@ -245,14 +190,15 @@ impl Engine {
     }
 
     fn recreate(&self, row: &Sandbox, wanted: &SandboxConfig) -> Result<Sandbox> {
-        let row = self.own(&row.space_id, &row.name)?;
+        let row = self.registry.own(&row.space_id, &row.name)?;
         let mut turn = self
+            .registry
             .slots()
             .take(&row.sandbox_id, None, self.patience(), &|| true)
             .map_err(|error| in_use(&row, error))?;
         self.replace(&mut turn, wanted, "recreated")?;
         drop(turn);
-        self.sandbox(&row.space_id, row.sandbox_id.as_str())
+        self.registry.get(&row.space_id, row.sandbox_id.as_str())
     }
 
     /// What policy would make this sandbox with today.
@@ -275,14 +221,14 @@ impl Engine {
             overrides: row.asked.clone(),
         };
         let call = nothing_yet(&request);
-        let settings = self.config().sandbox_of(&call.ids, row.lifetime);
+        let settings = self.instance.config().sandbox_of(&call.ids, row.lifetime);
         let (profile, chosen) = self.look_ahead(call)?;
         Ok(super::config(&profile, &chosen, &settings))
     }
 
     /// Removes what nobody used for too long, and what is too old. Whoever is in use is not asked.
-    pub fn prune_sandboxes(&self) -> Result<Pruned> {
-        let settings = self.config().sandbox_settings();
+    pub fn prune(&self) -> Result<Pruned> {
+        let settings = self.instance.config().sandbox_settings();
         let (idle, age) = (
             settings.prune_idle.map(|it| it.duration()),
             settings.prune_age.map(|it| it.duration()),
@@ -291,16 +237,17 @@ impl Engine {
         if idle.is_none() && age.is_none() {
             return Ok(done);
         }
-        self.write_uses(Duration::ZERO);
+        self.registry.write_uses(Duration::ZERO);
         for found in self
+            .instance
             .store()?
             .sandboxes_prunable(Timestamp::now(), idle, age)?
         {
-            let us = self.owner().id();
+            let us = self.instance.owner().id();
             if found.owner.as_deref().is_some_and(|owner| owner != us) {
                 continue;
             }
-            let row = self.as_it_is(found);
+            let row = self.registry.as_it_is(found);
             if matches!(row.state, SandboxState::Busy | SandboxState::Acquiring) {
                 continue;
             }
@@ -323,41 +270,23 @@ impl Engine {
         Ok(done)
     }
 
-    /// Tells the store how sandboxes were used since it was last told.
-    pub(crate) fn write_uses(&self, since: Duration) {
-        for used in self.slots().unwritten(since) {
-            let (id, name) = (used.sandbox_id.clone(), used.name.clone());
-            let written = self.store().and_then(|store| {
-                store.sandbox_update(&id, self.owner().id(), move |row| Sandbox {
-                    last_used_at: used.last_used_at,
-                    uses: used.uses,
-                    trouble: used.trouble,
-                    ..row
-                })
-            });
-            if let Err(error) = written {
-                tracing::warn!(name, %error, "a sandbox's use was not written down");
-            }
-        }
-    }
-
     /// Finds what was ended from outside, and removes containers that could not be removed before.
     /// Containers are looked at when `asks_engines`: each costs a command.
-    pub(crate) fn look_after_sandboxes(&self, asks_engines: bool) {
-        self.slots().look_over(BackendName::Native);
+    pub(crate) fn look_after(&self, asks_engines: bool) {
+        self.registry.slots().look_over(BackendName::Native);
         if asks_engines {
-            self.slots().look_over(BackendName::Docker);
-            if let Err(error) = self.reconcile_sandboxes() {
+            self.registry.slots().look_over(BackendName::Docker);
+            if let Err(error) = self.reconcile() {
                 tracing::warn!(%error, "the registry could not be read");
             }
         }
-        self.backends().remove_orphans();
+        self.instance.backends().remove_orphans();
     }
 
     /// Nobody will come by this key of a session or an agent again: the sandboxes that are named
     /// after it go, and workspaces that were made for them and never used.
     pub(crate) fn end_scope(&self, space: &SpaceId, key: &str) -> Result<()> {
-        let rows = self.store()?.sandboxes(space, PAGE)?.into_iter();
+        let rows = self.instance.store()?.sandboxes(space, PAGE)?.into_iter();
         let is_its = |row: &Sandbox| row.scope.as_deref() == Some(key);
         let rows: Vec<Sandbox> = rows.map(|it| it.sandbox).filter(is_its).collect();
         for row in &rows {
@@ -387,63 +316,21 @@ impl Engine {
             return Ok(());
         }
         let which = WorkspaceRef::Project(made);
-        match self.workspace(&row.space_id, &which, None) {
+        match self.workspaces.open(&row.space_id, &which, None) {
             Ok(workspace) => workspace.remove_unused(),
             Err(error) if error.code == Code::NotFound => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// This process goes: what only it keeps alive is closed, and every row is anybody's again.
-    pub fn leave_sandboxes(&self) {
-        self.write_uses(Duration::ZERO);
-        for kept in self.slots().empty() {
-            // A container stays for whoever comes next.
-            drop(kept);
-        }
-        // What is still in use is found by whoever finds this process dead.
-        let is_free = |row: &Sandbox| row.state == SandboxState::Down;
-        for row in self.slots().rows().into_iter().filter(is_free) {
-            if let Ok(store) = self.store() {
-                let _ = store.sandbox_release(&row.sandbox_id, self.owner().id());
-            }
-        }
-    }
-
-    /// Whether a process of this state directory is there. Those that died were settled at the start.
-    fn is_alive(&self, owner: &str) -> bool {
-        let is_id = !owner.is_empty() && owner.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_id && self.state().owners().join(owner).exists()
-    }
-
-    /// Containers that a dead process had for its execs; those that are kept stay. One whose engine
-    /// does not answer now is found when containers are next compared with the registry.
-    pub(crate) fn end_containers_of(&self, store: &Store, owner: &str) -> Result<()> {
-        let config = self.house_docker();
-        let found = self.backends().containers(&config).unwrap_or_default();
-        let is_its = |it: &Container| it.owner.as_deref() == Some(owner);
-        for container in found.into_iter().filter(is_its) {
-            if is_kept(store, &container)? != Some(true) {
-                self.remove_left(&config, &container);
-            }
-        }
-        Ok(())
-    }
-
-    fn remove_left(&self, config: &DockerConfig, container: &Container) {
-        if let Err(error) = self.backends().remove_named(config, &container.name) {
-            tracing::warn!(name = container.name, %error, "a container could not be removed");
-        }
-    }
-
     /// What containers really run is compared with the registry once: at the start, or when their
     /// engine answers for the first time. Those of ours that nobody has registered are removed.
-    pub(crate) fn reconcile_sandboxes(&self) -> Result<()> {
+    pub(crate) fn reconcile(&self) -> Result<()> {
         if self.reconciled.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let config = self.house_docker();
-        let found = match self.backends().containers(&config) {
+        let config = self.instance.policy.house_docker();
+        let found = match self.instance.backends().containers(&config) {
             Ok(found) => found,
             Err(error) => {
                 tracing::warn!(%error, "containers could not be compared with the registry");
@@ -453,25 +340,112 @@ impl Engine {
         self.reconciled.store(true, Ordering::Relaxed);
         for container in found {
             let owner = container.owner.as_deref();
-            let is_left = match is_kept(self.store()?, &container)? {
+            let is_left = match is_kept(self.instance.store()?, &container)? {
                 Some(kept) => !kept,
-                None => owner.is_none_or(|owner| !self.is_alive(owner)),
+                None => owner.is_none_or(|owner| !self.instance.is_alive(owner)),
             };
             if is_left {
-                self.remove_left(&config, &container);
+                self.instance.remove_left(&config, &container);
             }
         }
         Ok(())
     }
 }
 
-/// Whether the registry has it as a container; `None` when it does not know it.
-fn is_kept(store: &Store, container: &Container) -> Result<Option<bool>> {
-    let row = match &container.sandbox {
-        Some(id) => store.sandbox_anywhere(id)?,
-        None => None,
-    };
-    Ok(row.map(|row| row.sandbox.config.backend == BackendName::Docker))
+impl SandboxRegistry {
+    /// The rows of a space as they are now, newest use first.
+    pub fn list(&self, space: &SpaceId) -> Result<Vec<Sandbox>> {
+        let mut rows: Vec<_> = self
+            .instance
+            .store()?
+            .sandboxes(space, PAGE)?
+            .into_iter()
+            .map(|it| self.as_it_is(it))
+            .collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.last_used_at));
+        self.look_at_containers(&mut rows);
+        Ok(rows)
+    }
+
+    pub fn get(&self, space: &SpaceId, name: &str) -> Result<Sandbox> {
+        let found = self.instance.store()?.sandbox_registered(space, name)?;
+        let mut row = self.as_it_is(found);
+        self.look_at_containers(std::slice::from_mut(&mut row));
+        // An engine that does not answer says so elsewhere.
+        row.ports = self.instance.backends().ports(&row).unwrap_or_default();
+        Ok(row)
+    }
+
+    /// A container stands though no process has it. An engine that does not answer tells nothing.
+    fn look_at_containers(&self, rows: &mut [Sandbox]) {
+        let is_open = |row: &Sandbox| {
+            row.config.backend == BackendName::Docker && row.state == SandboxState::Down
+        };
+        if !rows.iter().any(is_open) {
+            return;
+        }
+        let Ok(found) = self
+            .instance
+            .backends()
+            .containers(&self.instance.policy.house_docker())
+        else {
+            return;
+        };
+        for row in rows.iter_mut().filter(|row| is_open(row)) {
+            let own = |it: &&Container| it.sandbox.as_ref() == Some(&row.sandbox_id);
+            if found.iter().find(own).is_some_and(|it| it.is_running) {
+                row.state = SandboxState::Idle;
+            }
+        }
+    }
+
+    /// What this process knows is newer than the row; what nobody has does not stand.
+    fn as_it_is(&self, found: Registered) -> Sandbox {
+        let Registered { sandbox, owner } = found;
+        match self.slots().row(&sandbox.sandbox_id) {
+            Some(row) => row,
+            None if owner.is_none() => Sandbox {
+                state: SandboxState::Down,
+                exec_id: None,
+                ..sandbox
+            },
+            None => sandbox,
+        }
+    }
+
+    /// Tells the store how sandboxes were used since it was last told.
+    pub(crate) fn write_uses(&self, since: Duration) {
+        for used in self.slots().unwritten(since) {
+            let (id, name) = (used.sandbox_id.clone(), used.name.clone());
+            let written = self.instance.store().and_then(|store| {
+                store.sandbox_update(&id, self.instance.owner().id(), move |row| Sandbox {
+                    last_used_at: used.last_used_at,
+                    uses: used.uses,
+                    trouble: used.trouble,
+                    ..row
+                })
+            });
+            if let Err(error) = written {
+                tracing::warn!(name, %error, "a sandbox's use was not written down");
+            }
+        }
+    }
+
+    /// This process goes: what only it keeps alive is closed, and every row is anybody's again.
+    pub fn leave(&self) {
+        self.write_uses(Duration::ZERO);
+        for kept in self.slots().empty() {
+            // A container stays for whoever comes next.
+            drop(kept);
+        }
+        // What is still in use is found by whoever finds this process dead.
+        let is_free = |row: &Sandbox| row.state == SandboxState::Down;
+        for row in self.slots().rows().into_iter().filter(is_free) {
+            if let Ok(store) = self.instance.store() {
+                let _ = store.sandbox_release(&row.sandbox_id, self.instance.owner().id());
+            }
+        }
+    }
 }
 
 fn is_due(row: &Sandbox, now: Timestamp, idle: Option<Duration>, age: Option<Duration>) -> bool {

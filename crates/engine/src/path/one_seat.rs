@@ -4,8 +4,8 @@ use glovebox_backend::Cancel;
 use glovebox_model::{Code, Error, Result, Stage};
 
 use crate::engine::Seat;
+use crate::path::Supply;
 use crate::pool::{Shape, Warm};
-use crate::prepare::Supply;
 
 /// A process that runs one exec has one keeper, forked when it had no threads.
 pub(crate) struct OneSeat<'io> {

@@ -2,28 +2,25 @@
 
 use std::sync::Arc;
 
-use glovebox_backend::{Notice, Remains};
-use glovebox_model::{Error, Exec, Mode, Result};
+use glovebox_backend::Notice;
+use glovebox_model::{Mode, Result};
 use glovebox_workspace::Dir;
 
 use crate::effects::{Judging, previewed};
 use crate::engine::{Engine, Io};
 use crate::network::Watch;
-use crate::path::{self, Errand};
-use crate::prepare::Standing;
+use crate::path::{self, Errand, Standing, Walked};
 use crate::settings::ToolchainSettings;
 use crate::{skill, stage};
 
 impl Engine {
-    /// `again` says whether an outcome that could not be written is tried once more.
-    pub(crate) fn carry_out(
+    pub(super) fn execute(
         &self,
         standing: Standing,
         mut opened: path::Opened,
         settings: &ToolchainSettings,
         io: Io<'_>,
-        again: &mut dyn FnMut(&Error) -> bool,
-    ) -> Result<(Exec, Remains)> {
+    ) -> Result<Walked> {
         let call = opened.call().clone();
         let Standing {
             sandbox,
@@ -47,39 +44,48 @@ impl Engine {
         let ready = files
             .place_inputs(&skill::inputs(&call, files.exec()))
             .and_then(|()| stay.begin())
-            .and_then(|()| self.masks_for(opened.ids(), call.vouched, &given.recorded()))
+            .and_then(|()| {
+                self.secrets
+                    .masks_for(opened.ids(), call.vouched, &given.recorded())
+            })
             .and_then(|masks| {
                 let exec = files.exec();
                 let kept = (&project, exec);
                 let listener = io.effects.clone();
                 let mut capture =
-                    self.capture((&call, &stay.gated), &profile, kept, &masks, listener)?;
+                    self.effects
+                        .capture((&call, &stay.gated), &profile, kept, &masks, listener)?;
                 let simulation = match call.mode {
                     Mode::Simulate => Some(call.simulation.clone().unwrap_or_default()),
                     Mode::Run | Mode::Transactional | Mode::Mock => None,
                 };
                 // It may have waited for its turn since it was planned.
-                self.check_rehearsed(&call, &project)?;
+                self.simulations.check_rehearsed(&call, &project)?;
                 let watch = Watch {
                     masks: Arc::clone(&masks),
                     gathering: capture.as_ref().map(|it| Arc::clone(&it.gathering)),
                     simulation: simulation.as_ref(),
-                    previewed: self.previewed(&call)?.as_deref().map(previewed),
+                    previewed: self.simulations.previewed(&call)?.as_deref().map(previewed),
                 };
-                let passage = self.passage(route, &mut *sandbox, &profile, &given, kept, watch)?;
+                let passage =
+                    self.network
+                        .passage(route, &mut *sandbox, &profile, &given, kept, watch)?;
                 if let (Some(simulation), Some(capture)) = (&simulation, &mut capture) {
                     // What was read from a pipe cannot be given again.
                     if io.stdin.is_none() || io.replayable.is_some() {
-                        self.rehearse(&project, exec, &call, io.replayable)?;
+                        self.simulations
+                            .rehearse(&project, exec, &call, io.replayable)?;
                     }
-                    capture.reports = self.reports(&mut *sandbox, exec, simulation, capture)?;
+                    capture.reports =
+                        self.effects
+                            .reports(&mut *sandbox, exec, simulation, capture)?;
                 }
                 let used = given.recorded();
                 if !used.is_empty() {
-                    self.secrets()?.note_use(opened.ids(), exec, &used)?;
+                    self.secrets.open()?.note_use(opened.ids(), exec, &used)?;
                 }
                 let recall = match &passage {
-                    Some(passage) => self.recall(passage.way(), opened.space(), used)?,
+                    Some(passage) => self.network.recall(passage.way(), opened.space(), used)?,
                     None => None,
                 };
                 Ok((masks, passage, recall, capture))
@@ -88,11 +94,11 @@ impl Engine {
             Ok(ready) => ready,
             Err(error) => {
                 let (entry, record) = opened.fail(error);
-                let closed = path::end(self.store()?, entry, record, again)?;
+                let closed = path::end(self.store()?, entry, record, io.again)?;
                 stay.forget(files.exec(), &project);
                 let _ = project.forget_inputs(files.exec());
                 let _ = files.discard();
-                return Ok((closed, sandbox.dismiss()));
+                return Ok(Walked::Ended(Box::new(closed), sandbox.dismiss()));
             }
         };
         let lease = path::admit(opened, sandbox);
@@ -112,8 +118,8 @@ impl Engine {
             masks,
             observer: watch.as_mut().map(|it| it as &mut dyn FnMut(Notice)),
         };
-        let (seats, cancel) = (io.seats, io.cancel);
-        let mut exited = self.watching(recall.as_ref(), || {
+        let (seats, cancel, again) = (io.seats, io.cancel, io.again);
+        let mut exited = self.network.watching(recall.as_ref(), || {
             stage::span("run").in_scope(|| path::run(lease, errand, streams, io))
         });
         drop(recall);
@@ -122,7 +128,7 @@ impl Engine {
         }
         if let Some(error) = exited.failure_mut() {
             let host = shows_the_host.then_some(&settings.host);
-            crate::prepare::explain_start(error, &order, &toolchains, host, work);
+            super::prepare::explain_start(error, &order, &toolchains, host, work);
         }
         stage::reached("run");
         let memory = stay.artifacts_in_memory();
@@ -143,6 +149,6 @@ impl Engine {
         let closed = stage::span("close").in_scope(|| path::close(store, judged, &files, again));
         stage::reached("close");
         let _ = project.forget_inputs(files.exec());
-        closed
+        closed.map(|(record, remains)| Walked::Ended(Box::new(record), remains))
     }
 }

@@ -9,12 +9,13 @@ use glovebox_workspace::image::Held;
 use glovebox_workspace::{Dir, Layout, Project};
 
 use crate::backends::Imaged;
-use crate::engine::{Engine, Seat};
+use crate::engine::Seat;
+use crate::path::place;
 use crate::path::random;
 use crate::pool::{Kind, Shape, Warm};
-use crate::prepare::place;
+use crate::sandboxes::Sandboxes;
 
-impl Engine {
+impl Sandboxes {
     /// Builds a sandbox for nobody in particular.
     pub(crate) fn build_warm(
         &self,
@@ -22,7 +23,7 @@ impl Engine {
         seat: &mut dyn FnMut() -> Result<Seat>,
     ) -> Result<Box<dyn Warm>> {
         let profile = shape.profile();
-        let image = self.backends().image_of(shape.chosen())?;
+        let image = self.instance.backends().image_of(shape.chosen())?;
         let later = |access| match access {
             Access::None => Place::Empty,
             access => Place::Later(access),
@@ -57,11 +58,13 @@ impl Engine {
                 agent,
                 ..
             } => {
-                let project = self.layout(space)?.existing(project)?;
+                let project = self.instance.layout(space)?.existing(project)?;
                 return self.warm_container(shape, space, &project.of_agent(agent.as_deref()));
             }
         };
-        let mut warm = seat()?.native.warm(&spec, self.state().path(), preload)?;
+        let mut warm = seat()?
+            .native
+            .warm(&spec, self.instance.state().path(), preload)?;
         warm.settle(Instant::now() + SETTLING)?;
         Ok(Box::new(Waiting { warm, image }))
     }
@@ -77,7 +80,7 @@ impl Engine {
             Error::new(Code::Internal, Stage::Admit, "a container without settings")
         })?;
         let id = SandboxId::from_random(random()?);
-        let layout = self.layout(space)?;
+        let layout = self.instance.layout(space)?;
         let (inputs, files) = (project.inputs()?, layout.sandbox(&id)?);
         // An engine is known without its image: each container names its own.
         let profile = Profile {
@@ -105,8 +108,11 @@ impl Engine {
             layout: Arc::clone(&layout),
             id: id.clone(),
         };
-        let owner = self.owner().id();
-        let kept = self.backends().spare_container(config, &id, &spec, owner)?;
+        let owner = self.instance.owner().id();
+        let kept = self
+            .instance
+            .backends()
+            .spare_container(config, &id, &spec, owner)?;
         Ok(Box::new(WaitingContainer {
             kept: Some(kept),
             spare: Some(spare),

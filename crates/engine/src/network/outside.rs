@@ -13,7 +13,7 @@ use glovebox_model::{Code, Error, Result, Stage};
 use glovebox_policy::{Config, NetworkSettings};
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use crate::engine::Engine;
+use crate::network::Network;
 
 const WORKERS: usize = 2;
 /// For what a library does on threads of its own, such as reading the host's table of names.
@@ -104,13 +104,13 @@ impl Drop for Outside {
     }
 }
 
-impl Engine {
+impl Network {
     /// Opened when it is first needed, and never before keepers were forked.
     pub fn outside(&self) -> Result<&Outside> {
         if let Some(outside) = self.outside.get() {
             return Ok(outside);
         }
-        let opened = Outside::open(self.config())?;
+        let opened = Outside::open(self.instance.config())?;
         Ok(self.outside.get_or_init(|| opened))
     }
 }

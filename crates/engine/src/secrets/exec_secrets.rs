@@ -8,9 +8,9 @@ use glovebox_model::{
     SecretGiven, Stage,
 };
 
-use crate::engine::Engine;
 use crate::path::random;
 use crate::secrets::OpenedSecret;
+use crate::secrets::SecretAccess;
 
 const DIRECTORY: &str = "/run/secrets";
 /// The first descriptor after the three that every program has.
@@ -26,7 +26,7 @@ struct Item {
     placeholder: Option<String>,
 }
 
-impl Engine {
+impl SecretAccess {
     /// Opens what a call wants. Whether it may have it was decided before.
     pub(crate) fn give(
         &self,
@@ -39,7 +39,7 @@ impl Engine {
         }
         ensure_deliverable(call, profile, backend)?;
         let opened = self
-            .secrets()?
+            .open()?
             .open((&call.ids, call.vouched), &call.secrets)?;
         let items = opened.into_iter().map(|opened| {
             let placeholder = match opened.wanted.delivery {

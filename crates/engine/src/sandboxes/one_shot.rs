@@ -4,14 +4,15 @@ use glovebox_backend::Cancel;
 use glovebox_model::{Code, Correlation, DockerConfig, Error, Lifetime, Result, Sandbox, Stage};
 
 use crate::backends::BackendView;
-use crate::engine::{Engine, Seat};
-use crate::kept::SandboxRequest;
-use crate::one_seat::OneSeat;
+use crate::engine::Seat;
+use crate::path::OneSeat;
+use crate::sandboxes::SandboxRequest;
+use crate::sandboxes::Sandboxes;
 
-impl Engine {
+impl Sandboxes {
     /// Makes a sandbox and sees it stand. This process goes, so a native one is down again when
     /// this returns, and built anew for whoever uses it next; a container stays.
-    pub fn create_sandbox_here(
+    pub fn create_here(
         &self,
         request: SandboxRequest,
         seat: Seat,
@@ -21,27 +22,27 @@ impl Engine {
             seat: Some(seat),
             cancel,
         };
-        let made = self.create_sandbox(request, &mut supply).and_then(|row| {
+        let made = self.create(request, &mut supply).and_then(|row| {
             // Whoever does not want it any more does not find it either.
             match cancel.is_asked() {
                 false => Ok(row),
                 true => {
-                    self.remove_sandbox(&row.space_id, row.sandbox_id.as_str(), "canceled")?;
+                    self.remove(&row.space_id, row.sandbox_id.as_str(), "canceled")?;
                     let message = "canceled while the sandbox was made; nothing is left of it";
                     Err(Error::new(Code::Canceled, Stage::Admit, message))
                 }
             }
         });
-        self.leave_sandboxes();
+        self.registry.leave();
         let made = made?;
-        self.sandbox(&made.space_id, made.sandbox_id.as_str())
+        self.registry.get(&made.space_id, made.sandbox_id.as_str())
     }
 
     /// Everything there is on this host for these ids. A runtime that is named stands in the place
     /// of the configured one.
     pub fn backends_here(&self, ids: &Correlation, runtime: Option<&str>) -> Vec<BackendView> {
-        let config = self.config().docker_for(ids, Lifetime::Exec);
-        self.backends().all(&DockerConfig {
+        let config = self.instance.config().docker_for(ids, Lifetime::Exec);
+        self.instance.backends().all(&DockerConfig {
             runtime: runtime.map(str::to_owned).or(config.runtime),
             ..config
         })

@@ -295,7 +295,7 @@ mod tests {
     use glovebox_model::Isolation;
 
     use super::*;
-    use crate::kept::sample::sandbox;
+    use crate::sandboxes::sample::sandbox;
 
     #[derive(Debug)]
     struct Paper(Isolation, Arc<AtomicBool>);

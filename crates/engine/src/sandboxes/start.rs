@@ -18,9 +18,9 @@ use jiff::Timestamp;
 use super::Berth;
 use super::drift::{Drift, drift, hash_of};
 use super::slots::Turn;
-use crate::engine::Engine;
 use crate::network::{Opening, Trust, Way};
-use crate::prepare::Supply;
+use crate::path::Supply;
+use crate::sandboxes::Sandboxes;
 
 /// A file system that hangs must not hang the caller.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -42,7 +42,7 @@ pub(crate) struct Raised {
 /// How often one that is removed while its turn is awaited is looked for again.
 const TRIES: u32 = 3;
 
-impl Engine {
+impl Sandboxes {
     /// Waits for its turn, then makes sure that what is wanted stands.
     pub(crate) fn raise(
         &self,
@@ -79,17 +79,23 @@ impl Engine {
         project: &Project,
         supply: &mut dyn Supply,
     ) -> Result<Raised> {
-        let id = self.register(berth)?.sandbox_id;
+        let id = self.registry.register(berth)?.sandbox_id;
         let is_wanted = || supply.is_wanted();
-        let mut turn = self.slots().take(&id, by, berth.patience, &is_wanted)?;
+        let mut turn = self
+            .registry
+            .slots()
+            .take(&id, by, berth.patience, &is_wanted)?;
         let mut notes = Vec::new();
         if berth.scope.is_some() {
             notes.extend(self.settle_drift(&mut turn, berth)?);
         }
         let row = turn.row().ok_or_else(|| super::gone(&id))?;
         // What stands must give what this exec demands, whatever it was made for.
-        self.backends().choose_same(profile, &row.config)?;
-        let files = self.layout(&row.space_id)?.sandbox(&row.sandbox_id)?;
+        self.instance.backends().choose_same(profile, &row.config)?;
+        let files = self
+            .instance
+            .layout(&row.space_id)?
+            .sandbox(&row.sandbox_id)?;
         if !turn.kept.as_mut().is_some_and(|kept| kept.is_alive()) {
             turn.kept = None;
             turn.way = None;
@@ -104,12 +110,14 @@ impl Engine {
                 row.trouble = None;
                 row.container_id.clone_from(&container);
             });
-            let owner = self.owner().id();
-            self.store()?.sandbox_update(&id, owner, |mut row| {
-                row.container_id = container;
-                row.trouble = None;
-                row
-            })?;
+            let owner = self.instance.owner().id();
+            self.instance
+                .store()?
+                .sandbox_update(&id, owner, |mut row| {
+                    row.container_id = container;
+                    row.trouble = None;
+                    row
+                })?;
         }
         let written = match row.config.backend {
             BackendName::Native if row.config.keep_root => vec![files.home],
@@ -132,7 +140,7 @@ impl Engine {
         let mut stands = turn.kept.is_some();
         if !stands
             && row.config.backend == BackendName::Docker
-            && let Some(hash) = self.backends().hash_on_label(&row)?
+            && let Some(hash) = self.instance.backends().hash_on_label(&row)?
         {
             stands = true;
             row.config_hash.clone_from(&hash);
@@ -158,7 +166,7 @@ impl Engine {
         supply: &mut dyn Supply,
     ) -> Result<Built> {
         let profile = as_made(profile, &row.config);
-        let trust = self.trust(&profile, Opening::Possible)?;
+        let trust = self.network.trust(&profile, Opening::Possible)?;
         let tree = |directory, access| Place::Tree(Tree { directory, access });
         let inputs = project.inputs()?;
         let work = project
@@ -185,17 +193,19 @@ impl Engine {
         match row.config.backend {
             BackendName::Native => {
                 let image = row.config.image.as_deref();
-                let image = image.map(|name| self.backends().hold(name)).transpose()?;
+                let image = image
+                    .map(|name| self.instance.backends().hold(name))
+                    .transpose()?;
                 spec.image = image.as_ref().map(Held::rootfs);
                 let native = supply.seat()?.native;
-                let mut kept = native.keep(&spec, self.state().path())?;
+                let mut kept = native.keep(&spec, self.instance.state().path())?;
                 kept.settle(Instant::now() + PATIENCE)?;
                 let doors = match trust {
                     Some(_) => kept.way_out()?,
                     None => None,
                 };
                 let way = match (doors, &trust) {
-                    (Some(doors), Some(trust)) => Some(self.open_way(doors, trust)?),
+                    (Some(doors), Some(trust)) => Some(self.network.open_way(doors, trust)?),
                     _ => None,
                 };
                 let kept: Box<dyn Kept> = match image {
@@ -218,8 +228,9 @@ impl Engine {
                 spec.artifacts = tree(&files.artifacts, Access::Rw);
                 spec.trust = None;
                 spec.secrets = SecretFiles::Never;
-                let owner = self.owner().id();
-                let (kept, container) = self.backends().keep_container(row, &spec, owner)?;
+                let owner = self.instance.owner().id();
+                let (kept, container) =
+                    self.instance.backends().keep_container(row, &spec, owner)?;
                 Ok(Built {
                     kept,
                     container,
@@ -253,13 +264,14 @@ impl Engine {
             row.trouble = None;
             row.uses = 0;
         };
-        let owner = self.owner().id();
+        let owner = self.instance.owner().id();
         let changed = {
             let mut new = row.clone();
             change(&mut new);
             new
         };
-        self.store()?
+        self.instance
+            .store()?
             .sandbox_replace(&row.sandbox_id, owner, changed, reason)?;
         turn.change(change);
         Ok(())
@@ -269,9 +281,11 @@ impl Engine {
     pub(crate) fn take_down(&self, kept: Option<Box<dyn Kept>>, row: &Sandbox) -> Result<()> {
         drop(kept.map(Kept::close));
         if row.config.backend == BackendName::Docker {
-            self.backends().remove_container(row)?;
+            self.instance.backends().remove_container(row)?;
         }
-        self.layout(&row.space_id)?.remove_sandbox(&row.sandbox_id)
+        self.instance
+            .layout(&row.space_id)?
+            .remove_sandbox(&row.sandbox_id)
     }
 }
 

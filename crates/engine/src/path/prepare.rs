@@ -21,11 +21,11 @@ use crate::backends::Imaged;
 use crate::effects::{DIRECTORY, SOCKET};
 use crate::engine::{Engine, Seat};
 use crate::environment::{self, Beside};
-use crate::given::Given;
-use crate::kept::{Berth, Leased};
 use crate::network::{self, Opening, Route, Trust};
 use crate::path::{Draft, Plan, Streams};
 use crate::pool::{Kind, Shape, Warm};
+use crate::sandboxes::{Berth, Leased};
+use crate::secrets::Given;
 use crate::settings::ToolchainSettings;
 use crate::skill;
 use crate::workspaces::{Stay, masked};
@@ -123,9 +123,13 @@ impl Engine {
         };
         self.ensure_still_given(plan)?;
         let backend = plan.chosen().backend;
-        let given = self.give(assessed.call(), assessed.profile(), backend)?;
+        let given = self
+            .secrets
+            .give(assessed.call(), assessed.profile(), backend)?;
         let order = order(plan, &toolchains, &given)?;
-        let mut stay = self.stay(plan, &project, &|| supply.is_wanted())?;
+        let mut stay = self
+            .workspaces
+            .stay(plan, &project, &|| supply.is_wanted())?;
         let inputs = skill::inputs(assessed.call(), &draft.exec_id);
         let files = match project.make_room(&draft.exec_id, &inputs) {
             Ok(mut files) => {
@@ -210,7 +214,7 @@ impl Engine {
             true => Opening::ByPolicyAlone,
             false => Opening::Possible,
         };
-        let trust = self.trust(profile, opening)?;
+        let trust = self.network.trust(profile, opening)?;
         if supply.keeps_warm()
             && trust.is_none()
             && observe.is_none()
@@ -229,7 +233,7 @@ impl Engine {
                 Err(error) => tracing::warn!(%error, "a warm sandbox could not be used"),
             }
         }
-        let image = self.backends().image_of(plan.chosen())?;
+        let image = self.instance.backends().image_of(plan.chosen())?;
         let granted = self.host_mounts(plan)?;
         let mounts = toolchains.mounts.iter().map(|mount| ToolchainMount {
             host: mount.host.clone(),
@@ -272,7 +276,7 @@ impl Engine {
         };
         match plan.chosen().backend {
             BackendName::Native => {
-                let (native, state) = (supply.seat()?.native, self.state().path());
+                let (native, state) = (supply.seat()?.native, self.instance.state().path());
                 let (prepared, tray) = match stay.layers() {
                     Some(layers) => {
                         let (prepared, tray) = native.open_layered(&spec, layers, state)?;
@@ -299,8 +303,11 @@ impl Engine {
             }
             BackendName::Docker => {
                 let owned = notes_owner(project, work, profile.workspace);
-                let owner = self.owner().id();
-                let made = self.backends().open_container(plan, &spec, owner)?;
+                let owner = self.instance.owner().id();
+                let made = self
+                    .instance
+                    .backends()
+                    .open_container(plan, &spec, owner)?;
                 Ok(Provided {
                     notes: owned.into_iter().collect(),
                     ..Provided::fresh(made)
@@ -315,7 +322,7 @@ impl Engine {
             return Ok(Vec::new());
         }
         approved_by_a_person(plan.record())?;
-        let granted = &self.config().approvals().host_mounts;
+        let granted = &self.instance.config().approvals().host_mounts;
         let wanted = plan.assessed().call().mounts.iter();
         wanted
             .map(|target| {
@@ -329,7 +336,7 @@ impl Engine {
                     MountMode::Rw => Access::Rw,
                 };
                 let (source, guest) = (Path::new(&mount.source), Path::new(&mount.target));
-                HostMount::open(source, guest, access, self.state().path())
+                HostMount::open(source, guest, access, self.instance.state().path())
             })
             .collect()
     }
@@ -344,7 +351,9 @@ impl Engine {
     ) -> Result<Provided> {
         let profile = plan.assessed().profile();
         let exec = Some(&plan.draft().exec_id);
-        let raised = self.raise(berth, exec, profile, project, supply)?;
+        let raised = self
+            .sandboxes
+            .raise(berth, exec, profile, project, supply)?;
         let artifacts = files.artifacts().try_clone();
         let artifacts = artifacts.map_err(|error| error.at(Stage::Admit))?;
         Ok(Provided {
@@ -373,7 +382,7 @@ impl Engine {
         let chosen = plan.chosen();
         let kinds = match chosen.backend {
             BackendName::Native => {
-                let preloads = self.preloads().iter();
+                let preloads = self.sandboxes.preloads().iter();
                 let language = preloads.filter(|_| chosen.image.is_none());
                 let mut language = language.filter(|it| it.takes(order));
                 let interpreter = language.next().map(|it| Kind::Interpreter(it.language));
