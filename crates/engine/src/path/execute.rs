@@ -128,7 +128,7 @@ impl Engine {
         }
         if let Some(error) = exited.failure_mut() {
             let host = shows_the_host.then_some(&settings.host);
-            super::prepare::explain_start(error, &order, &toolchains, host, work);
+            super::start_error::explain(error, &order, &toolchains, host, work);
         }
         stage::reached("run");
         let memory = stay.artifacts_in_memory();

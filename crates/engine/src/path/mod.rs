@@ -14,6 +14,7 @@ mod plan;
 mod prepare;
 mod receive;
 mod run;
+mod start_error;
 mod walk;
 
 pub(crate) use admit::admit;

@@ -9,13 +9,12 @@ use glovebox_model::{
     PartialProfile, Placement, Program, ProjectId, Result, Sandbox, SandboxConfig, SandboxState,
     SpaceId, Stage, WorkspaceRef, Writes,
 };
-use glovebox_store::Registered;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::drift::hash_of;
-use super::{Berth, SandboxRegistry, Sandboxes};
-use crate::containers::Container;
+use super::registry::PAGE;
+use super::{Berth, Sandboxes};
 use crate::path::Supply;
 use crate::recovery::is_kept;
 use crate::visibility::{Eyes, OF_AGENT, Seen, named_after, of_session};
@@ -65,8 +64,6 @@ pub struct Pruned {
     pub failed: Vec<Trouble>,
 }
 
-/// How many rows are looked at together.
-const PAGE: usize = 1000;
 /// Removing and recreating wait no longer for the exec in it, and no longer than an exec would.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The last exec has ended; its turn may still be given back.
@@ -349,102 +346,6 @@ impl Sandboxes {
             }
         }
         Ok(())
-    }
-}
-
-impl SandboxRegistry {
-    /// The rows of a space as they are now, newest use first.
-    pub fn list(&self, space: &SpaceId) -> Result<Vec<Sandbox>> {
-        let mut rows: Vec<_> = self
-            .instance
-            .store()?
-            .sandboxes(space, PAGE)?
-            .into_iter()
-            .map(|it| self.as_it_is(it))
-            .collect();
-        rows.sort_by_key(|row| std::cmp::Reverse(row.last_used_at));
-        self.look_at_containers(&mut rows);
-        Ok(rows)
-    }
-
-    pub fn get(&self, space: &SpaceId, name: &str) -> Result<Sandbox> {
-        let found = self.instance.store()?.sandbox_registered(space, name)?;
-        let mut row = self.as_it_is(found);
-        self.look_at_containers(std::slice::from_mut(&mut row));
-        // An engine that does not answer says so elsewhere.
-        row.ports = self.instance.backends().ports(&row).unwrap_or_default();
-        Ok(row)
-    }
-
-    /// A container stands though no process has it. An engine that does not answer tells nothing.
-    fn look_at_containers(&self, rows: &mut [Sandbox]) {
-        let is_open = |row: &Sandbox| {
-            row.config.backend == BackendName::Docker && row.state == SandboxState::Down
-        };
-        if !rows.iter().any(is_open) {
-            return;
-        }
-        let Ok(found) = self
-            .instance
-            .backends()
-            .containers(&self.instance.policy.house_docker())
-        else {
-            return;
-        };
-        for row in rows.iter_mut().filter(|row| is_open(row)) {
-            let own = |it: &&Container| it.sandbox.as_ref() == Some(&row.sandbox_id);
-            if found.iter().find(own).is_some_and(|it| it.is_running) {
-                row.state = SandboxState::Idle;
-            }
-        }
-    }
-
-    /// What this process knows is newer than the row; what nobody has does not stand.
-    fn as_it_is(&self, found: Registered) -> Sandbox {
-        let Registered { sandbox, owner } = found;
-        match self.slots().row(&sandbox.sandbox_id) {
-            Some(row) => row,
-            None if owner.is_none() => Sandbox {
-                state: SandboxState::Down,
-                exec_id: None,
-                ..sandbox
-            },
-            None => sandbox,
-        }
-    }
-
-    /// Tells the store how sandboxes were used since it was last told.
-    pub(crate) fn write_uses(&self, since: Duration) {
-        for used in self.slots().unwritten(since) {
-            let (id, name) = (used.sandbox_id.clone(), used.name.clone());
-            let written = self.instance.store().and_then(|store| {
-                store.sandbox_update(&id, self.instance.owner().id(), move |row| Sandbox {
-                    last_used_at: used.last_used_at,
-                    uses: used.uses,
-                    trouble: used.trouble,
-                    ..row
-                })
-            });
-            if let Err(error) = written {
-                tracing::warn!(name, %error, "a sandbox's use was not written down");
-            }
-        }
-    }
-
-    /// This process goes: what only it keeps alive is closed, and every row is anybody's again.
-    pub fn leave(&self) {
-        self.write_uses(Duration::ZERO);
-        for kept in self.slots().empty() {
-            // A container stays for whoever comes next.
-            drop(kept);
-        }
-        // What is still in use is found by whoever finds this process dead.
-        let is_free = |row: &Sandbox| row.state == SandboxState::Down;
-        for row in self.slots().rows().into_iter().filter(is_free) {
-            if let Ok(store) = self.instance.store() {
-                let _ = store.sandbox_release(&row.sandbox_id, self.instance.owner().id());
-            }
-        }
     }
 }
 

@@ -9,6 +9,7 @@ mod explain;
 mod leased;
 mod name;
 mod one_shot;
+mod registry;
 #[cfg(test)]
 pub(crate) mod sample;
 mod slots;
@@ -22,20 +23,18 @@ use std::time::Duration;
 use glovebox_backend::Preload;
 use glovebox_model::{
     Call, Code, Correlation, DockerConfig, Error, Lifetime, PartialProfile, Placement, Profile,
-    ProjectId, Result, Sandbox, SandboxConfig, SandboxId, SandboxSettings, SandboxState, SpaceId,
+    ProjectId, Result, Sandbox, SandboxConfig, SandboxId, SandboxSettings,
     Stage, WorkspaceRef,
 };
-use glovebox_store::Registered;
-use jiff::Timestamp;
 
 pub(crate) use admin::nothing_yet;
 pub use admin::{Pruned, Recreated, SandboxRequest, Selection, Trouble};
 pub use explain::{Next, SandboxExplanation};
+pub use registry::SandboxRegistry;
 
-use drift::{hash_of, more_than};
+use drift::more_than;
 pub(crate) use leased::Leased;
 use name::Scope;
-pub(crate) use slots::Slots;
 
 use crate::approvals::tools_of;
 use crate::backends::Chosen;
@@ -58,33 +57,6 @@ pub(crate) struct Berth {
     asked: PartialProfile,
     hot: Duration,
     patience: Duration,
-}
-
-/// Kept sandboxes of one space. Each may stand, with its memory and its container.
-const MOST: usize = 256;
-
-/// How often another process may be quicker before it is a reason to give up.
-const TRIES: u32 = 5;
-
-/// Kept sandboxes as the registry and this process know them.
-#[derive(Debug)]
-pub struct SandboxRegistry {
-    pub(crate) instance: Arc<Instance>,
-    /// Those that are this process's own.
-    slots: Arc<Slots>,
-    /// What the names of all of them begin with.
-    container_prefix: String,
-}
-
-impl SandboxRegistry {
-    pub(crate) fn new(instance: &Arc<Instance>) -> Self {
-        Self {
-            // One for all: a name must not depend on who asks.
-            container_prefix: instance.policy.house_docker().container_prefix,
-            slots: Arc::default(),
-            instance: Arc::clone(instance),
-        }
-    }
 }
 
 /// Sandboxes, made or found for whoever runs something in them.
@@ -228,116 +200,6 @@ impl Sandboxes {
     }
 }
 
-impl SandboxRegistry {
-    /// The row of a scope as it is known, whoever has it.
-    fn registered(&self, scope: &Scope) -> Result<Option<Sandbox>> {
-        let name = self.name_of(scope);
-        if let Some(row) = self.slots().named(&name) {
-            return of(scope, row).map(Some);
-        }
-        let found = self
-            .instance
-            .store()?
-            .sandbox_of_scope(&scope.space, &name)?;
-        found.map(|found| of(scope, found.sandbox)).transpose()
-    }
-
-    pub(crate) fn name_of(&self, scope: &Scope) -> String {
-        // Servers that share a store agree on names, wherever their files lie.
-        let house = match self.instance.is_shared() {
-            true => "",
-            false => self.instance.backends().house(),
-        };
-        scope.name(&self.container_prefix, house)
-    }
-
-    /// The row of a berth, which is this process's own from here on; made when it is not there.
-    fn register(&self, berth: &Berth) -> Result<Sandbox> {
-        let row = self.registered_row(berth)?;
-        // Whose it is and what it has was read before, from a row that anybody may have edited.
-        self.instance.store()?.sandbox_ensure_unchanged(&row)?;
-        Ok(row)
-    }
-
-    fn registered_row(&self, berth: &Berth) -> Result<Sandbox> {
-        let Some(scope) = &berth.scope else {
-            return self.slots().row(&berth.id).ok_or_else(|| gone(&berth.id));
-        };
-        let name = self.name_of(scope);
-        if let Some(row) = self.slots().named(&name) {
-            return of(scope, row);
-        }
-        let store = self.instance.store()?;
-        for _ in 0..TRIES {
-            if let Some(found) = store.sandbox_of_scope(&scope.space, &name)? {
-                if let Some(row) = self.claim(found)? {
-                    return of(scope, row);
-                }
-                continue;
-            }
-            if store.sandboxes(&scope.space, MOST)?.len() >= MOST {
-                return Err(too_many(&scope.space));
-            }
-            let row = new_row(scope, &name, berth);
-            match store.sandbox_put_new(&row, self.instance.owner().id()) {
-                Ok(()) => {
-                    self.slots().adopt(row.clone());
-                    return Ok(row);
-                }
-                Err(error) if error.code == Code::Conflict => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(contended(&name))
-    }
-
-    /// One that is there, by its id or its name.
-    pub(crate) fn own(&self, space: &SpaceId, name: &str) -> Result<Sandbox> {
-        let here = name
-            .parse()
-            .ok()
-            .and_then(|id: SandboxId| self.slots().row(&id))
-            .or_else(|| self.slots().named(name))
-            .filter(|row| row.space_id == *space);
-        if let Some(row) = here {
-            return Ok(row);
-        }
-        let store = self.instance.store()?;
-        for _ in 0..TRIES {
-            let found = store.sandbox_registered(space, name)?;
-            if let Some(row) = self.claim(found)? {
-                return Ok(row);
-            }
-        }
-        Err(contended(name))
-    }
-
-    /// Makes a registered sandbox this process's own. None: another was quicker.
-    fn claim(&self, found: Registered) -> Result<Option<Sandbox>> {
-        let Registered { sandbox, owner } = found;
-        let us = self.instance.owner().id();
-        match owner.as_deref() {
-            Some(owner) if owner == us => {}
-            Some(_) => return Err(held_elsewhere(&sandbox)),
-            None => {
-                if !self
-                    .instance
-                    .store()?
-                    .sandbox_claim(&sandbox.sandbox_id, None, us)?
-                {
-                    return Ok(None);
-                }
-            }
-        }
-        self.slots().adopt(sandbox.clone());
-        Ok(Some(sandbox))
-    }
-
-    pub(crate) fn slots(&self) -> &Arc<Slots> {
-        &self.slots
-    }
-}
-
 fn can_be_kept(workspace: &WorkspaceRef) -> bool {
     matches!(workspace, WorkspaceRef::Project(_))
 }
@@ -383,58 +245,12 @@ fn config(profile: &Profile, chosen: &Chosen, settings: &SandboxSettings) -> San
     }
 }
 
-fn new_row(scope: &Scope, name: &str, berth: &Berth) -> Sandbox {
-    let now = Timestamp::now();
-    Sandbox {
-        sandbox_id: berth.id.clone(),
-        name: name.to_owned(),
-        space_id: scope.space.clone(),
-        project_id: scope.project.clone(),
-        lifetime: scope.lifetime,
-        scope: scope.key.clone(),
-        agent_id: scope.agent.clone(),
-        config_hash: hash_of(&berth.wanted),
-        config: berth.wanted.clone(),
-        asked: berth.asked.clone(),
-        state: SandboxState::Down,
-        exec_id: None,
-        container_id: None,
-        created_at: now,
-        last_used_at: now,
-        uses: 0,
-        trouble: None,
-        ports: Vec::new(),
-    }
-}
-
-/// A name is a digest, and digests can be made to meet: only the scope itself says whose a row is.
-fn of(scope: &Scope, row: Sandbox) -> Result<Sandbox> {
-    if scope.is_of(&row) {
-        return Ok(row);
-    }
-    Err(Error::new(
-        Code::Conflict,
-        Stage::Admit,
-        format!("the name `{}` is another sandbox's", row.name),
-    )
-    .hint("choose another name for the workspace or the session"))
-}
-
 fn gone(id: &SandboxId) -> Error {
     Error::new(
         Code::NotFound,
         Stage::Admit,
         format!("the sandbox `{id}` was removed meanwhile"),
     )
-}
-
-fn too_many(space: &SpaceId) -> Error {
-    Error::new(
-        Code::RateLimited,
-        Stage::Admit,
-        format!("the space `{space}` has {MOST} sandboxes, as many as it may have"),
-    )
-    .hint("`glovebox sandbox rm NAME` removes one; `glovebox sandbox prune` those that nobody uses")
 }
 
 fn has_more(row: &Sandbox, more: &str) -> Error {
@@ -450,27 +266,9 @@ fn has_more(row: &Sandbox, more: &str) -> Error {
     ))
 }
 
-fn held_elsewhere(row: &Sandbox) -> Error {
-    let name = &row.name;
-    // No time is named after which to ask again: a server keeps it for as long as it runs.
-    Error::new(
-        Code::Busy,
-        Stage::Admit,
-        format!("the sandbox `{name}` stands with another process"),
-    )
-    .hint("send it to the server that has it, with `--server URL`, or stop that process")
-}
-
-fn contended(name: &str) -> Error {
-    Error::new(
-        Code::Busy,
-        Stage::Admit,
-        format!("others want the sandbox `{name}` at the same moment"),
-    )
-}
-
 #[cfg(test)]
 mod tests {
+    use super::registry::held_elsewhere;
     use super::*;
 
     #[test]
