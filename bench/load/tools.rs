@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
-use glovebox_engine::{Dispatcher, Eyes, HouseRules, KeySource, Spawner, Submission, host_facts};
+use glovebox_engine::{Dispatcher, Eyes, KeySource, ServerConfig, Spawner, Submission, host_facts};
 use glovebox_model::{
     Call, Correlation, Mode, OnExceed, PartialProfile, Party, Placement, Program, SpaceId, Status,
     WorkspaceRef, Writes,
@@ -81,7 +81,7 @@ struct Engine {
 
 impl Engine {
     fn open(state: &std::path::Path, spawner: Spawner) -> Fallible<Self> {
-        let rules = HouseRules {
+        let rules = ServerConfig {
             state: StateDir::open(state)?,
             database: None,
             config: Config::default(),

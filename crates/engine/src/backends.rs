@@ -60,7 +60,7 @@ const ENGINES: usize = 64;
 pub(crate) struct Backends {
     pub(super) state: PathBuf,
     /// Tells the containers of this state directory from those of any other.
-    pub(super) house: String,
+    pub(super) installation: String,
     native: OnceLock<Offer>,
     engines: Mutex<HashMap<String, Known>>,
     keepers: Keepers,
@@ -82,7 +82,7 @@ impl Backends {
     pub(crate) fn new(state: &StateDir) -> Self {
         Self {
             state: state.path().to_owned(),
-            house: state.tag(),
+            installation: state.tag(),
             native: OnceLock::new(),
             engines: Mutex::default(),
             keepers: Keepers::default(),
@@ -93,8 +93,8 @@ impl Backends {
         &self.keepers
     }
 
-    pub(crate) fn house(&self) -> &str {
-        &self.house
+    pub(crate) fn installation(&self) -> &str {
+        &self.installation
     }
 
     /// The cheapest backend that gives all that policy demands. Containers are looked at only when

@@ -1,4 +1,4 @@
-//! Containers of this house: how they are labelled, made, found again and removed.
+//! Containers of this installation: how they are labelled, made, found again and removed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -126,7 +126,10 @@ impl Backends {
     fn found(&self, docker: &Docker, row: &Row) -> Result<Option<Found>> {
         let filter = format!("{SANDBOX}={}", row.sandbox_id);
         let mut found = docker.list(&filter)?.into_iter();
-        Ok(found.find(|it| it.name == row.name && it.labels.get(HOUSE) == Some(&self.house)))
+        Ok(
+            found
+                .find(|it| it.name == row.name && it.labels.get(HOUSE) == Some(&self.installation)),
+        )
     }
 
     /// Where the published ports of a container are reached.
@@ -159,14 +162,14 @@ impl Backends {
         self.engine(config)?.remove(&ContainerName::parse(name)?)
     }
 
-    /// Everything of this house that the engine knows; nothing where containers were never made.
+    /// Everything of this installation that the engine knows; nothing where containers were never made.
     pub(crate) fn containers(&self, config: &DockerConfig) -> Result<Vec<Container>> {
         if !self.state.join(MARK).exists() {
             return Ok(Vec::new());
         }
         let found = self
             .engine(config)?
-            .list(&format!("{HOUSE}={}", self.house))?;
+            .list(&format!("{HOUSE}={}", self.installation))?;
         let container = |it: glovebox_backend::Found| Container {
             sandbox: it.labels.get(SANDBOX).and_then(|id| id.parse().ok()),
             owner: it.labels.get(OWNER).cloned(),
@@ -195,7 +198,7 @@ impl Backends {
     }
 
     fn house_labels(&self, owner: &str) -> Labels {
-        let pairs = [(HOUSE, self.house.as_str()), (OWNER, owner)];
+        let pairs = [(HOUSE, self.installation.as_str()), (OWNER, owner)];
         pairs
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .into()

@@ -33,8 +33,8 @@ pub use approvals::{Approvals, Approver, Difference, Replayed};
 pub use backends::{BackendView, probe_docker};
 pub use dispatch::{
     Attended, ContainerEngine, Dispatcher, Drained, EVENTS_KEPT, Event, EventPage, Health,
-    HouseRules, KEYS_KEPT, LEASE, Load, Progress, Spawner, Submission, Submitted, What, ambiguous,
-    check_settings,
+    KEYS_KEPT, LEASE, Load, Progress, ServerConfig, Spawner, Submission, Submitted, What,
+    ambiguous, check_settings,
 };
 pub use effects::{Listener, Rehearsed, Simulations};
 pub use engine::{Engine, Io, Seat, Settings};

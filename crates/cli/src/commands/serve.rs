@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::ToSocketAddrs;
 use std::time::Duration;
 
-use glovebox_engine::{Dispatcher, Drained, HouseRules, Spawner, Wait, host_facts};
+use glovebox_engine::{Dispatcher, Drained, ServerConfig, Spawner, Wait, host_facts};
 use glovebox_model::{Code, Error, Result, Stage};
 use glovebox_serve::{Listening, Options, Stop, Times, TlsFiles, TokenKey, bootstrap};
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -37,7 +37,7 @@ pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<Exit> {
     raise_open_files();
     log::begin(args.log_format, log::Usual::Info)?;
     let dispatcher = Dispatcher::open(
-        HouseRules {
+        ServerConfig {
             state,
             database: place.database,
             config,

@@ -4,8 +4,8 @@
 mod approver;
 mod binding;
 mod named;
-mod petition;
 mod replay;
+mod request;
 mod ruling;
 mod script;
 mod terminal;
@@ -14,8 +14,8 @@ pub use approver::Approver;
 pub use replay::{Difference, Replayed};
 
 pub(crate) use binding::{Binding, bound_to, changed, inputs_state, state_of};
-pub(crate) use petition::{Petition, denied, expired, gone_by, nobody, outdated, put_off};
-pub(crate) use ruling::{Given, Ruled, refused, tool_of, tools_of};
+pub(crate) use request::{ApprovalRequest, denied, expired, gone_by, nobody, outdated, put_off};
+pub(crate) use ruling::{PriorApproval, Ruled, refused, tool_of, tools_of};
 pub(crate) use script::{Script, check_scripts, scripts_now};
 
 use std::sync::{Arc, OnceLock};
@@ -24,7 +24,7 @@ use glovebox_model::{Answer, Approval, Call, Result};
 
 use crate::effects::Simulations;
 use crate::instance::Instance;
-use crate::path::Wanted;
+use crate::path::CallWithConsent;
 use crate::private_key::private_key;
 use crate::secrets::SecretAccess;
 
@@ -62,7 +62,7 @@ impl Approvals {
 }
 
 /// A call as people have agreed to it.
-pub(crate) fn answered(mut call: Call, approval: &Approval) -> Wanted {
+pub(crate) fn answered(mut call: Call, approval: &Approval) -> CallWithConsent {
     let (mut narrowed, mut is_same) = (None, true);
     for reply in approval.approving() {
         match &reply.answer {
@@ -74,7 +74,7 @@ pub(crate) fn answered(mut call: Call, approval: &Approval) -> Wanted {
             Answer::AllowOnce { .. } | Answer::AllowKind { .. } | Answer::Deny { .. } => {}
         }
     }
-    Wanted {
+    CallWithConsent {
         call,
         narrowed,
         consent: Some(approval.consent()),

@@ -15,7 +15,7 @@ use glovebox_workspace::{Dir, Project};
 use jiff::Timestamp;
 
 use super::binding::{Binding, is_certain};
-use super::petition::{Petition, later};
+use super::request::{ApprovalRequest, later};
 use super::script::{Script, Shelves, scripts};
 use crate::approvals::Approvals;
 use crate::effects::first;
@@ -28,7 +28,7 @@ use crate::stage;
 
 /// What people have said to this very call before.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Given<'a> {
+pub(crate) enum PriorApproval<'a> {
     Nothing,
     /// They are being asked: neither a grant nor automatic approval answers for them.
     Asked,
@@ -48,7 +48,7 @@ pub(crate) enum Ruled {
         ruling: Ruling,
         consent: Consent,
     },
-    Asks(Petition),
+    Asks(ApprovalRequest),
 }
 
 impl ActivePolicy {
@@ -114,7 +114,7 @@ impl Approvals {
         backend: BackendName,
         image: Option<&str>,
         project: &Project,
-        given: Given<'_>,
+        given: PriorApproval<'_>,
     ) -> Result<Ruled> {
         let secrets = self.secrets.granted_secrets(assessed.call())?;
         ensure_deliverable(assessed.call(), assessed.profile(), backend)?;
@@ -124,31 +124,31 @@ impl Approvals {
         };
         let (config, on) = (self.instance.config(), Some(backend));
         let ruling = decide_under(config, &assessed, granted, on, Some(&scripts));
-        if matches!(given, Given::Nothing) {
+        if matches!(given, PriorApproval::Nothing) {
             self.shadow(&assessed, backend, &ruling);
         }
         match (ruling.permit, given) {
             (Permit::Deny, _) => Err(refused(&ruling)),
-            (Permit::Allow, Given::Nothing | Given::Asked) => Ok(Ruled::Agreed {
+            (Permit::Allow, PriorApproval::Nothing | PriorApproval::Asked) => Ok(Ruled::Agreed {
                 assessed,
                 ruling,
                 consent: Consent::of_policy(),
             }),
-            (_, Given::Consent(consent)) => Ok(Ruled::Agreed {
+            (_, PriorApproval::Consent(consent)) => Ok(Ruled::Agreed {
                 assessed,
                 ruling,
                 consent: consent.clone(),
             }),
-            (Permit::Ask, Given::Nothing) => {
+            (Permit::Ask, PriorApproval::Nothing) => {
                 self.without_asking(assessed, ruling, scripts, backend, image, project)
             }
-            (Permit::Ask, Given::Asked) => {
-                self.petition(assessed, ruling, scripts, backend, image, project)
+            (Permit::Ask, PriorApproval::Asked) => {
+                self.approval_request(assessed, ruling, scripts, backend, image, project)
             }
         }
     }
 
-    /// A grant of this conversation, or approvals that are automatic; else a petition.
+    /// A grant of this conversation, or approvals that are automatic; else a request to people.
     fn without_asking(
         &self,
         assessed: Assessed,
@@ -211,10 +211,10 @@ impl Approvals {
                 },
             });
         }
-        self.petition(assessed, ruling, scripts, backend, image, project)
+        self.approval_request(assessed, ruling, scripts, backend, image, project)
     }
 
-    fn petition(
+    fn approval_request(
         &self,
         assessed: Assessed,
         ruling: Ruling,
@@ -246,7 +246,7 @@ impl Approvals {
             .simulations
             .previewed(assessed.call())?
             .unwrap_or_default();
-        Ok(Ruled::Asks(Petition {
+        Ok(Ruled::Asks(ApprovalRequest {
             effects: first(&effects),
             assessed,
             ruling,
@@ -291,11 +291,11 @@ impl Approvals {
 impl Engine {
     /// What people would be asked about a call now, whatever was granted since: an answer holds for
     /// what is the same. `None` when policy lets it pass.
-    pub(crate) fn petition_again(
+    pub(crate) fn approval_request_again(
         &self,
         call: &Call,
         project: &Project,
-    ) -> Result<Option<Petition>> {
+    ) -> Result<Option<ApprovalRequest>> {
         let (assessed, scripts) =
             self.instance
                 .policy
@@ -308,9 +308,9 @@ impl Engine {
             chosen.backend,
             image,
             project,
-            Given::Asked,
+            PriorApproval::Asked,
         )? {
-            Ruled::Asks(petition) => Ok(Some(petition)),
+            Ruled::Asks(approval_request) => Ok(Some(approval_request)),
             Ruled::Agreed { .. } => Ok(None),
         }
     }

@@ -4,7 +4,7 @@ use glovebox_model::{Answer, Call, Code, Error, Party, Reply, Result, Stage, Via
 use glovebox_workspace::Project;
 use jiff::Timestamp;
 
-use super::petition::{Petition, denied, gone_by, nobody};
+use super::request::{ApprovalRequest, denied, gone_by, nobody};
 use super::{Approver, answered};
 use crate::engine::Engine;
 use crate::path::Planned;
@@ -16,7 +16,7 @@ const QUESTIONS: usize = 5;
 enum Asked {
     Plan(Box<Plan>),
     /// What it may run has changed while the person thought about it.
-    Changed(Box<Petition>),
+    Changed(Box<ApprovalRequest>),
 }
 
 fn changing() -> Error {
@@ -32,21 +32,24 @@ impl Engine {
         draft: &Draft,
         project: &Project,
         mut call: Call,
-        mut petition: Petition,
+        mut approval_request: ApprovalRequest,
         approver: Option<&dyn Approver>,
     ) -> Result<Plan> {
         let Some(approver) = approver else {
-            return Err(nobody(&petition.ruling));
+            return Err(nobody(&approval_request.ruling));
         };
         self.sandboxes.place(&mut call)?;
         let mut changed = Vec::new();
         for _ in 0..QUESTIONS {
-            match self.ask_once(draft, project, &call, &petition, changed, approver)? {
+            match self.ask_once(draft, project, &call, &approval_request, changed, approver)? {
                 Asked::Plan(plan) => return Ok(*plan),
                 Asked::Changed(now) => {
-                    let (bound, state) = (&petition.binding.refs, petition.binding.state.as_ref());
+                    let (bound, state) = (
+                        &approval_request.binding.refs,
+                        approval_request.binding.state.as_ref(),
+                    );
                     changed = now.binding.changes_since(bound, state);
-                    petition = *now;
+                    approval_request = *now;
                 }
             }
         }
@@ -58,7 +61,7 @@ impl Engine {
         draft: &Draft,
         project: &Project,
         call: &Call,
-        petition: &Petition,
+        approval_request: &ApprovalRequest,
         changed: Vec<String>,
         approver: &dyn Approver,
     ) -> Result<Asked> {
@@ -69,12 +72,12 @@ impl Engine {
             user_id: None,
         };
         let settings = self.instance.config().approvals();
-        let mut approval = petition.approval(&draft.exec_id, &asked_by, None, settings)?;
+        let mut approval = approval_request.approval(&draft.exec_id, &asked_by, None, settings)?;
         approval.ask.changed = changed;
         store.insert_approval(&approval)?;
         let Some(answer) = approver.ask(&approval) else {
             let _ = store.void_approval(&approval.id, "nobody answered")?;
-            return Err(nobody(&petition.ruling));
+            return Err(nobody(&approval_request.ruling));
         };
         let reply = Reply {
             by: approver.name(),
@@ -86,7 +89,7 @@ impl Engine {
         let now = Timestamp::now();
         let approval = match &answer {
             Answer::AllowKind { expires_at, .. } => {
-                let grant = petition.new_grant(&approval, *expires_at, settings)?;
+                let grant = approval_request.new_grant(&approval, *expires_at, settings)?;
                 store.reply_granting(&approval.id, reply, grant, now)?
             }
             _ => store.reply(&approval.id, reply, now)?,
@@ -106,7 +109,7 @@ impl Engine {
             );
         }
         // What was shown must be what is there now.
-        let again = self.petition_again(call, project)?;
+        let again = self.approval_request_again(call, project)?;
         if let Some(now) = again
             && now.digest != approval.digest
         {
@@ -124,7 +127,7 @@ impl Engine {
         store.use_approval(&approval.id, &approval.digest)?;
         match planned {
             Planned::Ready(plan) => Ok(Asked::Plan(plan)),
-            Planned::Asks(petition) => Err(nobody(&petition.ruling)),
+            Planned::Asks(approval_request) => Err(nobody(&approval_request.ruling)),
         }
     }
 }

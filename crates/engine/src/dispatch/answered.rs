@@ -8,9 +8,9 @@ use glovebox_store::Opened;
 use glovebox_workspace::change::TreeState;
 
 use super::awaiting::{Awaiting, Waits};
-use super::seal::Kept;
+use super::sealed_call::SealedCall;
 use super::{Dispatcher, locked};
-use crate::approvals::{Petition, answered, gone_by};
+use crate::approvals::{ApprovalRequest, answered, gone_by};
 use crate::path::Planned;
 use crate::path::{self, Draft, Plan};
 
@@ -18,7 +18,7 @@ use crate::path::{self, Draft, Plan};
 pub(super) enum Settled {
     Plan(Box<Plan>, Vec<u8>),
     /// What it may run has changed: people are asked about what is there now.
-    Changed(Box<Petition>, Option<Vec<u8>>),
+    Changed(Box<ApprovalRequest>, Option<Vec<u8>>),
 }
 
 /// An exec that was queued with an answer that is void now.
@@ -65,11 +65,11 @@ impl Dispatcher {
         let store = self.store()?;
         let old = store.approval(Some(space), old)?;
         let project = self.engine.workspaces.project(&call)?;
-        let petition = self.engine.petition_again(&call, &project)?;
-        let petition = petition.ok_or_else(|| gone_by(&old, &old.ask.scripts))?;
-        let approval = self.instead_of(&old, &petition, stdin.as_deref(), None)?;
-        let record = plan.draft().awaiting(&petition, &approval.id);
-        let kept = Kept {
+        let approval_request = self.engine.approval_request_again(&call, &project)?;
+        let approval_request = approval_request.ok_or_else(|| gone_by(&old, &old.ask.scripts))?;
+        let approval = self.instead_of(&old, &approval_request, stdin.as_deref(), None)?;
+        let record = plan.draft().awaiting(&approval_request, &approval.id);
+        let kept = SealedCall {
             call,
             stdin,
             narrowed: None,
@@ -80,14 +80,19 @@ impl Dispatcher {
         let sealed = self.seal()?.close(&record.ids.space_id, exec, &kept)?;
         let waits = self.attend_to(&record, project, old.requested_by)?;
         store.await_again(self.owner(), entry, &record, Some(&sealed), &approval)?;
-        Ok((waits, record, sealed, petition.binding.state_to_compare()))
+        Ok((
+            waits,
+            record,
+            sealed,
+            approval_request.binding.state_to_compare(),
+        ))
     }
 
     /// A request of the same asker for the same exec, which says what changed since `old`.
     fn instead_of(
         &self,
         old: &Approval,
-        petition: &Petition,
+        approval_request: &ApprovalRequest,
         stdin: Option<&[u8]>,
         state: Option<&TreeState>,
     ) -> Result<Approval> {
@@ -96,8 +101,10 @@ impl Dispatcher {
             user_id: old.requested_user.clone(),
         };
         let settings = self.engine.config().approvals();
-        let mut approval = petition.approval(&old.exec_id, &by, stdin, settings)?;
-        approval.ask.changed = petition.binding.changes_since(&old.ask.scripts, state);
+        let mut approval = approval_request.approval(&old.exec_id, &by, stdin, settings)?;
+        approval.ask.changed = approval_request
+            .binding
+            .changes_since(&old.ask.scripts, state);
         Ok(approval)
     }
 
@@ -108,13 +115,13 @@ impl Dispatcher {
         approval: &Approval,
     ) -> Result<Settled> {
         let (space, exec) = (&approval.space_id, &approval.exec_id);
-        let Kept {
+        let SealedCall {
             mut call, stdin, ..
         } = self.seal()?.open(space, exec, &awaiting.sealed)?;
         self.engine.sandboxes.place(&mut call)?;
         let project = &awaiting.project;
         let draft = Draft::again(&call, project.id().clone(), exec.clone())?;
-        match self.engine.petition_again(&call, project)? {
+        match self.engine.approval_request_again(&call, project)? {
             Some(now) if now.digest == approval.digest => {}
             Some(now) => {
                 self.void(approval, "it changed after it was approved");
@@ -129,7 +136,7 @@ impl Dispatcher {
             }
         }
         let wanted = answered(call, approval);
-        let mut kept = Kept {
+        let mut kept = SealedCall {
             call: wanted.call.clone(),
             stdin,
             narrowed: wanted.narrowed.clone(),
@@ -144,7 +151,9 @@ impl Dispatcher {
                 let sealed = self.seal()?.close(space, exec, &kept)?;
                 Ok(Settled::Plan(plan, sealed))
             }
-            Planned::Asks(petition) => Err(gone_by(approval, &petition.binding.refs)),
+            Planned::Asks(approval_request) => {
+                Err(gone_by(approval, &approval_request.binding.refs))
+            }
         }
     }
 
@@ -153,14 +162,14 @@ impl Dispatcher {
         &self,
         mut awaiting: Awaiting,
         old: &Approval,
-        petition: &Petition,
+        approval_request: &ApprovalRequest,
         stdin: Option<&[u8]>,
     ) {
         let asked = self
-            .instead_of(old, petition, stdin, awaiting.state.as_ref())
+            .instead_of(old, approval_request, stdin, awaiting.state.as_ref())
             .and_then(|approval| {
                 let record = Exec {
-                    ruling: Some(petition.ruling.clone()),
+                    ruling: Some(approval_request.ruling.clone()),
                     approval_id: Some(approval.id.clone()),
                     ..awaiting.record.clone()
                 };
@@ -172,7 +181,7 @@ impl Dispatcher {
         match asked {
             Ok(record) => {
                 awaiting.record = record;
-                awaiting.state = petition.binding.state_to_compare();
+                awaiting.state = approval_request.binding.state_to_compare();
                 locked(&self.awaiting).insert(old.exec_id.clone(), awaiting);
             }
             Err(error) => self.end_waiting(awaiting, error),

@@ -16,13 +16,13 @@ use glovebox_workspace::{Happened, Journal, Project};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use super::admission::Account;
 use super::answered::Settled;
-use super::hall::Account;
 use super::live::Live;
 use super::perform::{Start, Waiting};
-use super::seal::Kept;
+use super::sealed_call::SealedCall;
 use super::{Dispatcher, locked};
-use crate::approvals::{Petition, Replayed, answered, denied, expired, gone_by, put_off};
+use crate::approvals::{ApprovalRequest, Replayed, answered, denied, expired, gone_by, put_off};
 use crate::path::Draft;
 use crate::path::Planned;
 use crate::visibility::Seen;
@@ -62,21 +62,21 @@ impl Dispatcher {
         &self,
         draft: &Draft,
         project: Project,
-        petition: &Petition,
+        approval_request: &ApprovalRequest,
         request: Request<'_>,
     ) -> Result<Result<Exec, ExecId>> {
         // One at a time, or each of many at once would find the same place free.
         let _asking = locked(&self.asking);
-        self.ensure_room_to_wait(&petition.assessed.call().ids.space_id, request.by)?;
+        self.ensure_room_to_wait(&approval_request.assessed.call().ids.space_id, request.by)?;
         let settings = self.engine.config().approvals();
-        let approval = petition.approval(
+        let approval = approval_request.approval(
             &draft.exec_id,
             request.by,
             request.stdin.as_deref(),
             settings,
         )?;
-        let record = draft.awaiting(petition, &approval.id);
-        let kept = Kept {
+        let record = draft.awaiting(approval_request, &approval.id);
+        let kept = SealedCall {
             call: request.call,
             stdin: request.stdin,
             narrowed: None,
@@ -107,7 +107,7 @@ impl Dispatcher {
                 return Err(error);
             }
         };
-        let state = petition.binding.state_to_compare();
+        let state = approval_request.binding.state_to_compare();
         self.wait_for_people(waits, opened, record.clone(), sealed, state);
         Ok(Ok(record))
     }
@@ -303,9 +303,9 @@ impl Dispatcher {
         let project = self.engine.workspaces.project(&call)?;
         let draft = Draft::again(&call, project.id().clone(), exec.clone())?;
         if let Answer::AllowKind { expires_at, .. } = answer {
-            let petition = self.engine.petition_again(&call, &project)?;
+            let approval_request = self.engine.approval_request_again(&call, &project)?;
             let settings = self.engine.config().approvals();
-            return petition
+            return approval_request
                 .map(|it| it.new_grant(approval, *expires_at, settings))
                 .transpose();
         }
@@ -357,8 +357,8 @@ impl Dispatcher {
     fn send_on(self: &Arc<Self>, awaiting: Awaiting, approval: &Approval) {
         let (plan, sealed) = match self.approved_plan(&awaiting, approval) {
             Ok(Settled::Plan(plan, sealed)) => (*plan, sealed),
-            Ok(Settled::Changed(petition, stdin)) => {
-                return self.ask_anew(awaiting, approval, &petition, stdin.as_deref());
+            Ok(Settled::Changed(approval_request, stdin)) => {
+                return self.ask_anew(awaiting, approval, &approval_request, stdin.as_deref());
             }
             Err(error) => return self.end_waiting(awaiting, error),
         };
@@ -397,9 +397,10 @@ impl Dispatcher {
             since: Instant::now(),
             span: tracing::Span::current(),
         };
-        let left_over = locked(&self.hall).rejoin(live.account.clone(), live.exec.clone(), waiting);
+        let left_over =
+            locked(&self.admission).rejoin(live.account.clone(), live.exec.clone(), waiting);
         if left_over.is_some() {
-            // The house was closed meanwhile; it waits for the next start.
+            // The server shut down meanwhile; it waits for the next start.
             self.drop_live(&live);
             live.end();
             let left = self

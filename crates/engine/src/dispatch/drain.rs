@@ -1,4 +1,4 @@
-//! Closing the house: no new work, a while for what runs, then it is asked to stop, then killed.
+//! Shutting a server down: no new work, a while for what runs, then it is asked to stop, then killed.
 //! What waits stays in the queue, for whoever opens next.
 
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ const GRACE: Duration = Duration::from_secs(4);
 /// How long killing may take before we go without it; its keeper finishes the work.
 const KILL: Duration = Duration::from_secs(10);
 
-/// How the execs ended that were there when the house was closed.
+/// How the execs ended that were there when the server shut down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Drained {
     /// By themselves.
@@ -51,7 +51,7 @@ impl Dispatcher {
 
     fn wind_down(&self, patience: Duration, hurry: &dyn Fn() -> bool) -> Drained {
         self.draining.store(true, Ordering::SeqCst);
-        let waiting = locked(&self.hall).shut();
+        let waiting = locked(&self.admission).shut();
         let queued = waiting.len() + self.leave_awaiting();
         for waiting in waiting {
             waiting.live.end();
@@ -80,7 +80,7 @@ impl Dispatcher {
     }
 
     fn leave(&self, drained: Drained) -> Result<Drained> {
-        self.watchman.go();
+        self.maintenance.go();
         if let Some(pool) = self.pool.get() {
             pool.close();
         }
@@ -104,7 +104,8 @@ impl Dispatcher {
 
     /// Those that have not ended, and those whose sandbox is still being taken apart.
     fn running(&self) -> usize {
-        let places = usize::try_from(locked(&self.hall).counts().running).unwrap_or(usize::MAX);
+        let places =
+            usize::try_from(locked(&self.admission).counts().running).unwrap_or(usize::MAX);
         locked(&self.live).len().max(places)
     }
 

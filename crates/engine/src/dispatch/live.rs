@@ -11,7 +11,7 @@ use glovebox_workspace::{Happened, Journal};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::hall::Account;
+use super::admission::Account;
 use super::locked;
 use crate::effects::Listener;
 use crate::visibility::Seen;

@@ -1,24 +1,23 @@
-//! Many execs at once over one engine: who may come in, what waits and survives a restart, who
-//! hears of it, and how the house is closed. Everything here blocks; whoever serves many clients
-//! calls it from threads.
+//! Many execs at once over one engine: admission, a durable queue, notification, shutdown. Everything
+//! here blocks: a server calls it from threads.
 
+mod admission;
 mod answered;
 mod awaiting;
 mod drain;
 mod events;
-mod hall;
-mod hands;
 mod health;
 mod housekeeping;
 mod live;
+mod maintenance;
 mod perform;
+mod pooled_source;
 mod retrieve;
 mod sandboxes;
-mod seal;
+mod sealed_call;
 mod seen;
-mod stock;
 mod submit;
-mod watchman;
+mod threads;
 mod webhooks;
 mod workspaces;
 
@@ -47,23 +46,23 @@ use crate::secrets::{KeySource, Secrets};
 use crate::settings::ToolchainSettings;
 use crate::visibility::{Eyes, Seen};
 use crate::webhooks::Webhook;
-use crate::workspaces::{Lent, Loan};
+use crate::workspaces::{Loan, SharedDirectory};
 
 pub use drain::Drained;
 pub use events::{EVENTS_KEPT, Event, EventPage, What};
 pub use health::Health;
 pub use live::{Attended, Progress};
+pub use maintenance::KEYS_KEPT;
 pub use sandboxes::ContainerEngine;
 pub use seen::ambiguous;
 pub use submit::{Submission, Submitted};
-pub use watchman::KEYS_KEPT;
 
+use admission::{AdmissionQueue, Counts};
 use awaiting::Awaiting;
-use hall::{Counts, Hall};
-use hands::Hands;
 use live::Live;
 use perform::Waiting;
-pub(crate) use seal::{Kept, Seal};
+pub(crate) use sealed_call::{Seal, SealedCall};
+use threads::ThreadPool;
 
 /// Hands out keepers; made before the first thread of the process.
 pub use glovebox_cage::Spawner;
@@ -86,7 +85,7 @@ fn leased_until(asked: Moment) -> Moment {
 
 /// How a server's engine is set up.
 #[derive(Debug)]
-pub struct HouseRules {
+pub struct ServerConfig {
     pub state: StateDir,
     /// The address of a PostgreSQL; SQLite in the state directory without it.
     pub database: Option<String>,
@@ -127,7 +126,7 @@ pub struct Dispatcher {
     lent_toolchains: Option<ToolchainSettings>,
     ceiling: u32,
     settings: Mutex<(Settings, u64)>,
-    hall: Mutex<Hall<Waiting>>,
+    admission: Mutex<AdmissionQueue<Waiting>>,
     live: Mutex<HashMap<ExecId, Arc<Live>>>,
     /// Those of them that wait for people.
     awaiting: Mutex<HashMap<ExecId, Awaiting>>,
@@ -149,8 +148,8 @@ pub struct Dispatcher {
     /// What an exec took lately, in milliseconds: how soon a place may be free.
     pace: AtomicU64,
     on_end: Mutex<Option<EndHook>>,
-    watchman: watchman::Watchman,
-    hands: Arc<Hands>,
+    maintenance: maintenance::Maintenance,
+    threads: Arc<ThreadPool>,
     /// None where no sandbox can be kept ready.
     pool: OnceLock<Pool>,
     webhooks: Vec<Webhook>,
@@ -167,8 +166,8 @@ impl std::fmt::Debug for Dispatcher {
 impl Dispatcher {
     /// When it returns, what a crash left is taken down and written into the ledger, and what
     /// waited in the queue waits again.
-    pub fn open(rules: HouseRules, spawner: Spawner) -> Result<Arc<Self>> {
-        let HouseRules {
+    pub fn open(rules: ServerConfig, spawner: Spawner) -> Result<Arc<Self>> {
+        let ServerConfig {
             state,
             database,
             config,
@@ -238,7 +237,7 @@ impl Dispatcher {
         }
         dispatcher.open_pool()?;
         dispatcher.take_over()?;
-        watchman::set_out(&dispatcher)?;
+        maintenance::set_out(&dispatcher)?;
         Ok(dispatcher)
     }
 
@@ -272,7 +271,7 @@ impl Dispatcher {
             None => Vec::new(),
         };
         Ok(Arc::new(Self {
-            hall: Mutex::new(Hall::new(capped(settings.clone(), ceiling))),
+            admission: Mutex::new(AdmissionQueue::new(capped(settings.clone(), ceiling))),
             settings: Mutex::new((settings, version)),
             engine,
             spawner,
@@ -292,8 +291,8 @@ impl Dispatcher {
             housekeeping: AtomicBool::new(false),
             pace: AtomicU64::new(1000),
             on_end: Mutex::new(None),
-            watchman: watchman::Watchman::default(),
-            hands: Arc::default(),
+            maintenance: maintenance::Maintenance::default(),
+            threads: Arc::default(),
             pool: OnceLock::new(),
             webhooks,
         }))
@@ -356,12 +355,12 @@ impl Dispatcher {
 
     /// The id of the directory that is lent. It is one of the space `local`.
     pub fn lent_project(&self) -> Option<&ProjectId> {
-        self.engine.workspaces.lent().map(Lent::id)
+        self.engine.workspaces.lent().map(SharedDirectory::id)
     }
 
     /// Where it is.
     pub fn lent_directory(&self) -> Option<&Path> {
-        self.engine.workspaces.lent().map(Lent::path)
+        self.engine.workspaces.lent().map(SharedDirectory::path)
     }
 
     fn toolchains(&self, project: &ProjectId) -> &ToolchainSettings {
@@ -397,8 +396,8 @@ impl Dispatcher {
     /// Fills in what only the server knows about an exec that waits.
     pub fn place_in_queue(&self, exec: &mut Exec) {
         if exec.status == Status::Queued {
-            let hall = locked(&self.hall);
-            exec.queue_position = hall.position(&exec.ids.space_id, &exec.exec_id);
+            let admission = locked(&self.admission);
+            exec.queue_position = admission.position(&exec.ids.space_id, &exec.exec_id);
         }
     }
 
@@ -460,7 +459,7 @@ impl Dispatcher {
         if let Some(canceled) = self.cancel_awaiting(space, id) {
             return canceled;
         }
-        let waiting = locked(&self.hall).withdraw(space, id);
+        let waiting = locked(&self.admission).withdraw(space, id);
         if let Some(waiting) = waiting {
             return self.cancel_waiting(waiting);
         }
@@ -509,14 +508,14 @@ impl Dispatcher {
         if version < known.1 {
             return;
         }
-        locked(&self.hall).set_limits(capped(settings.clone(), self.ceiling));
+        locked(&self.admission).set_limits(capped(settings.clone(), self.ceiling));
         *known = (settings, version);
         drop(known);
         self.call_next();
     }
 
     pub fn load(&self) -> Load {
-        let Counts { running, queued } = locked(&self.hall).counts();
+        let Counts { running, queued } = locked(&self.admission).counts();
         Load {
             running,
             queued,

@@ -16,10 +16,10 @@ use rustix::fs::{MemfdFlags, SeekFrom};
 
 use super::answered::{Outdated, is_outdated};
 use super::live::{Live, Reporter};
-use super::stock::Stock;
+use super::pooled_source::PooledSource;
 use super::{Dispatcher, locked};
 use crate::engine::{Io, Seat};
-use crate::path::{self, Plan, Runner, Supply, Walked};
+use crate::path::{self, Plan, Runner, SandboxSource, Walked};
 
 /// An exec that has its place, or waits for one.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Dispatcher {
             // Not in the condition, which would hold the lock over the body.
             let next = match self.is_closed() || self.is_cut_off() {
                 true => None,
-                false => locked(&self.hall).next(),
+                false => locked(&self.admission).next(),
             };
             let Some((_, waiting)) = next else { return };
             // What cannot be started is closed with its reason; the next may fare better.
@@ -67,7 +67,7 @@ impl Dispatcher {
     pub(super) fn hand_over(self: &Arc<Self>, waiting: Waiting) -> Result<()> {
         let slot = Arc::new(Mutex::new(Some(waiting)));
         let (taken, dispatcher) = (Arc::clone(&slot), Arc::clone(self));
-        let given = self.hands.give(Box::new(move || {
+        let given = self.threads.give(Box::new(move || {
             let waiting = locked(&taken).take();
             if let Some(outdated) = waiting.and_then(|it| dispatcher.perform(it)) {
                 dispatcher.ask_instead(outdated);
@@ -105,15 +105,15 @@ impl Dispatcher {
         let _request = span.entered();
         let _exec =
             tracing::info_span!("exec", exec_id = %live.exec, space = %live.space).entered();
-        // Leaves the hall however this ends, a panic included.
+        // Given back however this ends, a panic included.
         let _place = Place(self, &live);
         live.begin();
         let toolchains = self.toolchains(&live.project);
-        let mut performed = Performed {
+        let mut performed = ServerRun {
             dispatcher: self,
             live: &live,
             cancel: &cancel,
-            stock: Stock {
+            stock: PooledSource {
                 dispatcher: self,
                 cancel: Some(&cancel),
             },
@@ -190,7 +190,7 @@ impl Dispatcher {
                     start: Start::Queued(unclosed.opened),
                     ..waiting
                 };
-                locked(&self.hall).line_up(account, exec, again);
+                locked(&self.admission).line_up(account, exec, again);
                 return Err(unclosed.error);
             }
             Ok(record) => Some(record),
@@ -213,7 +213,7 @@ impl Dispatcher {
             error.code,
             Code::StoreUnavailable | Code::DiskFull | Code::Busy
         );
-        let again = passing && !self.is_fenced() && !self.watchman.is_gone();
+        let again = passing && !self.is_fenced() && !self.maintenance.is_gone();
         if again {
             thread::sleep(AGAIN);
         }
@@ -247,7 +247,7 @@ impl Dispatcher {
     fn left(self: &Arc<Self>, live: &Live) {
         live.end();
         self.drop_live(live);
-        locked(&self.hall).leave(&live.account);
+        locked(&self.admission).leave(&live.account);
         self.gone.notify_all();
         self.call_next();
     }
@@ -259,11 +259,11 @@ impl Dispatcher {
 }
 
 /// One exec of a server, on the way.
-struct Performed<'d> {
+struct ServerRun<'d> {
     dispatcher: &'d Dispatcher,
     live: &'d Live,
     cancel: &'d Cancel,
-    stock: Stock<'d>,
+    stock: PooledSource<'d>,
     reporter: Reporter<'d>,
     stdin: Option<Vec<u8>>,
     /// The same, for the program.
@@ -278,7 +278,7 @@ struct Performed<'d> {
     again: &'d dyn Fn(&Error) -> bool,
 }
 
-impl Performed<'_> {
+impl ServerRun<'_> {
     /// The permission to start, once it is durable. None: it is not to be started here.
     fn begun(&mut self, plan: &mut Plan, refused: Option<&Error>) -> Option<Opened> {
         let entry = match self.start.take()? {
@@ -308,8 +308,8 @@ impl Performed<'_> {
     }
 }
 
-impl Runner for Performed<'_> {
-    fn supply(&mut self) -> Result<&mut dyn Supply> {
+impl Runner for ServerRun<'_> {
+    fn supply(&mut self) -> Result<&mut dyn SandboxSource> {
         let input = self.stdin.as_deref().map(as_file).transpose();
         self.input = input.map_err(|error| {
             let message = "the standard input cannot be kept";
@@ -342,7 +342,7 @@ impl Runner for Performed<'_> {
     }
 }
 
-/// A place in the hall, given back when dropped.
+/// A place among those that run, given back when dropped.
 struct Place<'d>(&'d Arc<Dispatcher>, &'d Arc<Live>);
 
 impl Drop for Place<'_> {

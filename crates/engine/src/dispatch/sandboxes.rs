@@ -3,8 +3,8 @@
 use glovebox_model::{BackendName, Correlation, Error, Lifetime, Result, Sandbox, SpaceId};
 
 use super::Dispatcher;
+use super::pooled_source::PooledSource;
 use super::seen::no_sandbox;
-use super::stock::Stock;
 use crate::backends::BackendView;
 use crate::sandboxes::{Pruned, Recreated, SandboxExplanation, SandboxRequest, Selection};
 use crate::visibility::{Eyes, Seen};
@@ -25,7 +25,7 @@ impl Dispatcher {
     /// Waits until it stands.
     pub fn create_sandbox(&self, eyes: &Eyes, request: SandboxRequest) -> Result<Sandbox> {
         self.may_work_on(eyes, &request.project)?;
-        let mut supply = Stock {
+        let mut supply = PooledSource {
             dispatcher: self,
             cancel: None,
         };

@@ -11,11 +11,11 @@ use glovebox_store::{Admitted, BudgetTerms, NOBODY, Refused, RequestKey, Terms};
 use glovebox_workspace::{Happened, Journal, Project};
 use jiff::Timestamp;
 
+use super::admission::{Account, Admission};
 use super::awaiting::Request;
-use super::hall::{Account, Entrance};
 use super::live::Live;
 use super::perform::{Start, Waiting};
-use super::seal::Kept;
+use super::sealed_call::SealedCall;
 use super::{Dispatcher, locked};
 use crate::path::{self, Draft, Plan};
 use crate::path::{Planned, refusal};
@@ -82,14 +82,14 @@ impl Dispatcher {
         let (project, draft, plan) = self.engine.receive(call.clone())?;
         let plan = match objection.map_or(plan, Err) {
             Ok(Planned::Ready(plan)) => *plan,
-            Ok(Planned::Asks(petition)) => {
+            Ok(Planned::Asks(approval_request)) => {
                 let request = Request {
                     call: call.clone(),
                     stdin,
                     by: &by,
                     key: key.as_ref(),
                 };
-                let asked = self.ask_people(&draft, project, &petition, request)?;
+                let asked = self.ask_people(&draft, project, &approval_request, request)?;
                 return self.submitted(&call, asked);
             }
             Err(error) => return self.refused(&call, &draft, error, key.as_ref()),
@@ -99,15 +99,15 @@ impl Dispatcher {
             return self.submitted(&call, mocked);
         }
         let candidate = Candidate::new(plan, project, stdin)?;
-        let entrance = locked(&self.hall).enter(&candidate.live.account);
+        let entrance = locked(&self.admission).enter(&candidate.live.account);
         let taken = match entrance {
-            Entrance::Now => self.start_now(candidate, key.as_ref()),
-            Entrance::Later => self.line_up(candidate, call.clone(), key.as_ref()),
-            Entrance::Full => {
+            Admission::Now => self.start_now(candidate, key.as_ref()),
+            Admission::Later => self.line_up(candidate, call.clone(), key.as_ref()),
+            Admission::Full => {
                 self.forget(&candidate.live);
                 return Err(self.full());
             }
-            Entrance::Shut => {
+            Admission::Shut => {
                 self.forget(&candidate.live);
                 return Err(closed());
             }
@@ -174,7 +174,7 @@ impl Dispatcher {
         let mut record = candidate.plan.record().clone();
         record.status = Status::Queued;
         let live = Arc::clone(&candidate.live);
-        let kept = Kept {
+        let kept = SealedCall {
             call,
             stdin: candidate.stdin.clone(),
             narrowed: None,
@@ -190,7 +190,7 @@ impl Dispatcher {
             });
         stage::reached("admitted");
         let undone = || {
-            locked(&self.hall).give_up(&live.space);
+            locked(&self.admission).give_up(&live.space);
             self.forget(&live);
         };
         let entry = match admitted.inspect_err(|_| undone())? {
@@ -202,13 +202,15 @@ impl Dispatcher {
         };
         locked(&self.live).insert(live.exec.clone(), Arc::clone(&live));
         // Its own place is among those that are kept.
-        let position = locked(&self.hall).waiting_in(&live.space).saturating_sub(1);
+        let position = locked(&self.admission)
+            .waiting_in(&live.space)
+            .saturating_sub(1);
         candidate.note_queued(position);
         let waiting = candidate.waiting(Start::Queued(entry));
         let (account, exec) = (live.account.clone(), live.exec.clone());
-        let left_over = locked(&self.hall).queue(account, exec, waiting);
+        let left_over = locked(&self.admission).queue(account, exec, waiting);
         if left_over.is_some() {
-            // The house was closed meanwhile; it is written down, and waits for the next start.
+            // The server shut down meanwhile; it is written down, and waits for the next start.
             self.drop_live(&live);
             live.end();
             self.store()?.adopt_queued(self.owner(), NOBODY)?;

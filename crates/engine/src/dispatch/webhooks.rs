@@ -13,7 +13,7 @@ impl Dispatcher {
 
     /// Whether it may still send anything.
     pub(crate) fn sends(&self) -> bool {
-        !self.watchman.is_gone() && !self.is_fenced()
+        !self.maintenance.is_gone() && !self.is_fenced()
     }
 
     pub(crate) fn engine(&self) -> &Engine {

@@ -9,12 +9,12 @@ mod files;
 mod gated;
 mod gathering;
 mod judging;
+mod network_effects;
 mod observer;
 mod permissions;
 mod preview;
 mod query;
 mod reports;
-mod seen;
 
 use std::sync::Arc;
 
@@ -31,12 +31,12 @@ pub(crate) use gated::Gated;
 pub(crate) use gathering::Gathering;
 pub use gathering::Listener;
 pub(crate) use judging::{InLayer, Judging, Written, first};
+pub(crate) use network_effects::{outward, previewed, request};
 pub(crate) use observer::Observer;
 pub(crate) use permissions::Permissions;
 pub(crate) use preview::not_blocked;
 pub use preview::{Rehearsed, Simulations};
 pub(crate) use reports::{DIRECTORY, Reports, SOCKET};
-pub(crate) use seen::{outward, previewed, request};
 
 use crate::instance::Instance;
 use crate::network::Network;

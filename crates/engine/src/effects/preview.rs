@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::approvals::{refused, scripts_now};
-use crate::dispatch::{Kept, Seal};
+use crate::dispatch::{Seal, SealedCall};
 use crate::instance::Instance;
 use crate::path::Draft;
 
@@ -92,7 +92,7 @@ impl Simulations {
         call: &Call,
         stdin: Option<&[u8]>,
     ) -> Result<()> {
-        let kept = Kept {
+        let kept = SealedCall {
             call: call.clone(),
             stdin: stdin.map(<[u8]>::to_vec),
             narrowed: None,
@@ -106,7 +106,7 @@ impl Simulations {
         project.keep_sealed(exec, &sealed)
     }
 
-    fn rehearsal(&self, space: &SpaceId, project: &ProjectId, exec: &ExecId) -> Result<Kept> {
+    fn rehearsal(&self, space: &SpaceId, project: &ProjectId, exec: &ExecId) -> Result<SealedCall> {
         let Some(sealed) = self.instance.layout(space)?.sealed(project, exec)? else {
             let message = format!("the call of `{exec}` is not kept any more");
             return Err(Error::new(Code::NotFound, Stage::Resolve, message).hint(AGAIN));

@@ -24,7 +24,7 @@ use glovebox_workspace::{NetworkLog, Project};
 
 use crate::effects::Gathering;
 use crate::instance::Instance;
-use crate::secrets::Given;
+use crate::secrets::ExecSecrets;
 use crate::secrets::SecretAccess;
 use log::{Told, Watched};
 
@@ -137,7 +137,7 @@ impl Network {
         route: Route,
         sandbox: &mut dyn Sandbox,
         profile: &Profile,
-        given: &Given,
+        given: &ExecSecrets,
         files: (&Project, &ExecId),
         watch: Watch<'_>,
     ) -> Result<Option<Passage>> {

@@ -7,7 +7,7 @@ use glovebox_model::{
 use glovebox_policy::Assessed;
 
 use super::obtain::Approved;
-use crate::approvals::Petition;
+use crate::approvals::ApprovalRequest;
 
 const WORK: &[u8] = b"/workspace/work";
 const ROOT: &[u8] = b"/workspace";
@@ -163,12 +163,16 @@ impl Draft {
     }
 
     /// The record of an exec that waits for people.
-    pub(crate) fn awaiting(&self, petition: &Petition, approval: &ApprovalId) -> Exec {
+    pub(crate) fn awaiting(
+        &self,
+        approval_request: &ApprovalRequest,
+        approval: &ApprovalId,
+    ) -> Exec {
         Exec {
-            ruling: Some(petition.ruling.clone()),
+            ruling: Some(approval_request.ruling.clone()),
             approval_id: Some(approval.clone()),
-            backend: Some(petition.backend),
-            ..self.assessed(&petition.assessed, Status::AwaitingApproval)
+            backend: Some(approval_request.backend),
+            ..self.assessed(&approval_request.assessed, Status::AwaitingApproval)
         }
     }
 

@@ -9,20 +9,20 @@ use glovebox_workspace::Dir;
 use crate::effects::{Judging, previewed};
 use crate::engine::{Engine, Io};
 use crate::network::Watch;
-use crate::path::{self, Errand, Standing, Walked};
+use crate::path::{self, PreparedRun, RunInputs, Walked};
 use crate::settings::ToolchainSettings;
 use crate::{skill, stage};
 
 impl Engine {
     pub(super) fn execute(
         &self,
-        standing: Standing,
+        prepared: PreparedRun,
         mut opened: path::Opened,
         settings: &ToolchainSettings,
         io: Io<'_>,
     ) -> Result<Walked> {
         let call = opened.call().clone();
-        let Standing {
+        let PreparedRun {
             sandbox,
             order,
             streams,
@@ -36,7 +36,7 @@ impl Engine {
             stay,
             route,
             given,
-        } = standing;
+        } = prepared;
         opened.note(notes, made_as);
         opened.snapshot_before(stay.snapshot.clone());
         let mut sandbox = sandbox;
@@ -109,7 +109,7 @@ impl Engine {
         let mut watch = capture
             .as_mut()
             .map(|it| |notice: Notice| it.observer.noticed(notice));
-        let errand = Errand {
+        let errand = RunInputs {
             order: &order,
             watched: &watched,
             room: stay.room,

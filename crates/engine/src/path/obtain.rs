@@ -4,7 +4,7 @@
 use glovebox_model::{Consent, Ruling};
 use glovebox_policy::Assessed;
 
-use crate::approvals::{Petition, Ruled};
+use crate::approvals::{ApprovalRequest, Ruled};
 
 /// An assessed plan that may go on.
 #[derive(Debug)]
@@ -31,9 +31,9 @@ impl Approved {
 /// `Err`: it waits for people.
 #[allow(
     clippy::result_large_err,
-    reason = "both are large, and a petition is no error"
+    reason = "both are large, and a request is no error"
 )]
-pub(crate) fn obtain(ruled: Ruled) -> Result<Approved, Petition> {
+pub(crate) fn obtain(ruled: Ruled) -> Result<Approved, ApprovalRequest> {
     match ruled {
         Ruled::Agreed {
             assessed,
@@ -44,6 +44,6 @@ pub(crate) fn obtain(ruled: Ruled) -> Result<Approved, Petition> {
             ruling,
             consent,
         }),
-        Ruled::Asks(petition) => Err(petition),
+        Ruled::Asks(approval_request) => Err(approval_request),
     }
 }

@@ -8,7 +8,7 @@ use super::draft::{Draft, random};
 use super::obtain::Approved;
 use crate::backends::Chosen;
 use crate::effects::Gated;
-use crate::sandboxes::Berth;
+use crate::sandboxes::SandboxAssignment;
 
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -17,7 +17,7 @@ pub(crate) struct Plan {
     /// As `running`.
     record: Exec,
     chosen: Chosen,
-    berth: Option<Berth>,
+    assignment: Option<SandboxAssignment>,
     /// The scripts that it runs, as they were looked at.
     scripts: Vec<ScriptRef>,
     gated: Gated,
@@ -26,16 +26,16 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// `berth` is the kept sandbox that it runs in; without one it gets a sandbox of its own.
+    /// `assignment` is the kept sandbox that it runs in; without one it gets a sandbox of its own.
     pub(crate) fn new(
         draft: Draft,
         approved: Approved,
         chosen: Chosen,
-        berth: Option<Berth>,
+        assignment: Option<SandboxAssignment>,
         scripts: Vec<ScriptRef>,
     ) -> Result<Self> {
-        let sandbox_id = match &berth {
-            Some(berth) => berth.id.clone(),
+        let sandbox_id = match &assignment {
+            Some(assignment) => assignment.id.clone(),
             None => SandboxId::from_random(random()?),
         };
         let mut record = draft.planned(&approved, sandbox_id);
@@ -47,7 +47,7 @@ impl Plan {
             approved,
             record,
             chosen,
-            berth,
+            assignment,
             scripts,
             gated: Gated::default(),
             of_gate: false,
@@ -77,11 +77,11 @@ impl Plan {
     pub(crate) fn shows_the_host(&self) -> bool {
         self.chosen.backend == BackendName::Native
             && self.chosen.image.is_none()
-            && self.berth.is_none()
+            && self.assignment.is_none()
     }
 
-    pub(crate) fn berth(&self) -> Option<&Berth> {
-        self.berth.as_ref()
+    pub(crate) fn assignment(&self) -> Option<&SandboxAssignment> {
+        self.assignment.as_ref()
     }
 
     pub(crate) fn draft(&self) -> &Draft {

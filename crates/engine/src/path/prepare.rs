@@ -24,14 +24,14 @@ use crate::environment::{self, Beside};
 use crate::network::{self, Opening, Route, Trust};
 use crate::path::{Draft, Plan, Streams};
 use crate::pool::{Kind, Shape, Warm};
-use crate::sandboxes::{Berth, Leased};
-use crate::secrets::Given;
+use crate::sandboxes::{Leased, SandboxAssignment};
+use crate::secrets::ExecSecrets;
 use crate::settings::ToolchainSettings;
 use crate::skill;
-use crate::workspaces::{Stay, masked};
+use crate::workspaces::{WorkspaceLease, masked};
 
 /// Where sandboxes come from.
-pub(crate) trait Supply {
+pub(crate) trait SandboxSource {
     /// A keeper for one native sandbox.
     fn seat(&mut self) -> Result<Seat>;
 
@@ -47,7 +47,7 @@ pub(crate) trait Supply {
 
 /// Everything of one run but the permission to start it.
 #[derive(Debug)]
-pub(crate) struct Standing {
+pub(crate) struct PreparedRun {
     pub(crate) sandbox: Box<dyn Sandbox>,
     pub(crate) order: Order,
     pub(crate) streams: Streams,
@@ -62,13 +62,13 @@ pub(crate) struct Standing {
     /// The kept sandbox that it is.
     pub(crate) made_as: Option<Row>,
     /// What it has of its workspace.
-    pub(crate) stay: Stay,
+    pub(crate) stay: WorkspaceLease,
     /// What it has of a network.
     pub(crate) route: Route,
-    pub(crate) given: Given,
+    pub(crate) given: ExecSecrets,
 }
 
-impl Standing {
+impl PreparedRun {
     /// It is not to be started after all: nothing of it stays.
     pub(crate) fn discard(self) {
         self.stay.forget(self.files.exec(), &self.project);
@@ -79,10 +79,10 @@ impl Standing {
 
 /// The files that an exec works on.
 #[derive(Debug, Clone, Copy)]
-struct Site<'a> {
+struct RunFiles<'a> {
     project: &'a Project,
     files: &'a ExecFiles,
-    stay: &'a Stay,
+    stay: &'a WorkspaceLease,
 }
 
 /// A sandbox with what its user should know of it.
@@ -111,11 +111,11 @@ impl Provided {
 impl Engine {
     pub(crate) fn prepare(
         &self,
-        supply: &mut dyn Supply,
+        supply: &mut dyn SandboxSource,
         plan: &Plan,
         project: Project,
         settings: &ToolchainSettings,
-    ) -> Result<Standing> {
+    ) -> Result<PreparedRun> {
         let (draft, assessed) = (plan.draft(), plan.assessed());
         let toolchains = match plan.shows_the_host() {
             true => toolchains(settings, draft, assessed)?,
@@ -141,7 +141,7 @@ impl Engine {
                 return Err(error);
             }
         };
-        let site = Site {
+        let site = RunFiles {
             project: &project,
             files: &files,
             stay: &stay,
@@ -156,7 +156,7 @@ impl Engine {
             Ok((provided, streams)) => {
                 stay.tray = provided.tray;
                 let notes = provided.notes.into_iter().chain(stay.notes.clone());
-                Ok(Standing {
+                Ok(PreparedRun {
                     sandbox: provided.sandbox,
                     order,
                     streams,
@@ -183,20 +183,20 @@ impl Engine {
 
     fn provide(
         &self,
-        supply: &mut dyn Supply,
+        supply: &mut dyn SandboxSource,
         plan: &Plan,
         order: &Order,
         toolchains: &Toolchains,
-        given: &Given,
-        site: Site<'_>,
+        given: &ExecSecrets,
+        site: RunFiles<'_>,
     ) -> Result<Provided> {
-        let Site {
+        let RunFiles {
             project,
             files,
             stay,
         } = site;
-        if let Some(berth) = plan.berth() {
-            return self.kept(supply, plan, berth, project, files);
+        if let Some(assignment) = plan.assignment() {
+            return self.kept(supply, plan, assignment, project, files);
         }
         let profile = plan.assessed().profile();
         let work = project.work().filter(|_| profile.workspace != Access::None);
@@ -343,9 +343,9 @@ impl Engine {
 
     fn kept(
         &self,
-        supply: &mut dyn Supply,
+        supply: &mut dyn SandboxSource,
         plan: &Plan,
-        berth: &Berth,
+        assignment: &SandboxAssignment,
         project: &Project,
         files: &ExecFiles,
     ) -> Result<Provided> {
@@ -353,7 +353,7 @@ impl Engine {
         let exec = Some(&plan.draft().exec_id);
         let raised = self
             .sandboxes
-            .raise(berth, exec, profile, project, supply)?;
+            .raise(assignment, exec, profile, project, supply)?;
         let artifacts = files.artifacts().try_clone();
         let artifacts = artifacts.map_err(|error| error.at(Stage::Admit))?;
         Ok(Provided {
@@ -369,7 +369,7 @@ impl Engine {
     /// An interpreter that waits for this very kind of program, or else any sandbox of the shape.
     fn warm(
         &self,
-        supply: &mut dyn Supply,
+        supply: &mut dyn SandboxSource,
         plan: &Plan,
         order: &Order,
         has_work: bool,
@@ -479,7 +479,7 @@ fn toolchains(
     toolchain::detect(&settings.host, &request)
 }
 
-fn order(plan: &Plan, toolchains: &Toolchains, given: &Given) -> Result<Order> {
+fn order(plan: &Plan, toolchains: &Toolchains, given: &ExecSecrets) -> Result<Order> {
     let (draft, assessed, backend) = (plan.draft(), plan.assessed(), plan.chosen().backend);
     // Only native sandboxes have a way out that is ours.
     let simulated = assessed.call().mode == Mode::Simulate;

@@ -7,13 +7,13 @@ use glovebox_model::{
 use glovebox_workspace::Project;
 
 use super::{Draft, Plan, obtain};
-use crate::approvals::{Binding, Given, Petition, Script, check_scripts};
+use crate::approvals::{ApprovalRequest, Binding, PriorApproval, Script, check_scripts};
 use crate::engine::Engine;
 use crate::{skill, stage};
 
 /// A call with what people have said to it.
 #[derive(Debug, Clone)]
-pub(crate) struct Wanted {
+pub(crate) struct CallWithConsent {
     pub(crate) call: Call,
     /// What they took away from it.
     pub(crate) narrowed: Option<PartialProfile>,
@@ -25,7 +25,7 @@ pub(crate) struct Wanted {
     pub(crate) of_gate: bool,
 }
 
-impl Wanted {
+impl CallWithConsent {
     pub(crate) fn of(call: Call) -> Self {
         Self {
             call,
@@ -42,7 +42,7 @@ impl Wanted {
 pub(crate) enum Planned {
     Ready(Box<Plan>),
     /// People have to agree first.
-    Asks(Box<Petition>),
+    Asks(Box<ApprovalRequest>),
 }
 
 impl Engine {
@@ -61,12 +61,17 @@ impl Engine {
         self.sandboxes.place(&mut call)?;
         let project = self.workspaces.project(&call)?;
         let draft = Draft::new(&call, project.id().clone())?;
-        let plan = self.plan(&draft, &project, Wanted::of(call));
+        let plan = self.plan(&draft, &project, CallWithConsent::of(call));
         Ok((project, draft, plan))
     }
 
-    pub(crate) fn plan(&self, draft: &Draft, project: &Project, wanted: Wanted) -> Result<Planned> {
-        let Wanted {
+    pub(crate) fn plan(
+        &self,
+        draft: &Draft,
+        project: &Project,
+        wanted: CallWithConsent,
+    ) -> Result<Planned> {
+        let CallWithConsent {
             call,
             narrowed,
             consent,
@@ -97,7 +102,9 @@ impl Engine {
             true => None,
             false => Some(self.instance.policy.gated(&assessed, &chosen)?),
         };
-        let given = consent.as_ref().map_or(Given::Nothing, Given::Consent);
+        let given = consent
+            .as_ref()
+            .map_or(PriorApproval::Nothing, PriorApproval::Consent);
         let ruled = stage::span("obtain").in_scope(|| {
             let image = chosen.image.as_deref();
             self.approvals
@@ -106,13 +113,13 @@ impl Engine {
         stage::reached("obtain");
         let approved = match obtain(ruled) {
             Ok(approved) => approved,
-            Err(petition) => return Ok(Planned::Asks(Box::new(petition))),
+            Err(approval_request) => return Ok(Planned::Asks(Box::new(approval_request))),
         };
         let (call, profile) = (approved.assessed().call(), approved.assessed().profile());
-        let berth = self
-            .sandboxes
-            .berth(call, profile, &chosen, PartialProfile::default())?;
-        let plan = Plan::new(draft.clone(), approved, chosen, berth, now)?.judged_by(gated);
+        let assignment =
+            self.sandboxes
+                .assignment(call, profile, &chosen, PartialProfile::default())?;
+        let plan = Plan::new(draft.clone(), approved, chosen, assignment, now)?.judged_by(gated);
         self.workspaces.check_writes(&plan)?;
         self.instance.policy.check_denied(&plan)?;
         Ok(Planned::Ready(Box::new(plan)))

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use super::admit::Lease;
 use crate::engine::Io;
 use crate::network::Passage;
-use crate::secrets::Given;
+use crate::secrets::ExecSecrets;
 use crate::workspaces::Room;
 
 /// The files that output goes to, made before the intent is written: after it nothing of ours may
@@ -61,11 +61,11 @@ impl Exited {
 }
 
 /// Everything that one run needs beside its sandbox.
-pub(crate) struct Errand<'run> {
+pub(crate) struct RunInputs<'run> {
     pub(crate) order: &'run Order,
     pub(crate) watched: &'run [&'run Dir],
     pub(crate) room: Option<Room>,
-    pub(crate) given: &'run Given,
+    pub(crate) given: &'run ExecSecrets,
     pub(crate) passage: Option<Passage>,
     pub(crate) masks: Arc<Secrets>,
     /// Who is told what the supervisor sees.
@@ -150,14 +150,14 @@ fn refusals(traffic: Option<&Traffic>) -> impl Iterator<Item = String> {
     told.chain(rest)
 }
 
-pub(crate) fn run(lease: Lease, errand: Errand<'_>, streams: Streams, io: Io<'_>) -> Exited {
+pub(crate) fn run(lease: Lease, errand: RunInputs<'_>, streams: Streams, io: Io<'_>) -> Exited {
     let Lease {
         approved,
         entry,
         mut record,
         sandbox,
     } = lease;
-    let Errand {
+    let RunInputs {
         order,
         watched,
         room,

@@ -5,7 +5,9 @@ use glovebox_model::{Call, Code, Consent, Error, Exec, Mode, Result, Stage};
 use glovebox_store::Opened as Entry;
 use glovebox_workspace::Project;
 
-use super::{Draft, OneSeat, Opened, Plan, Planned, Supply, Wanted, end, failed};
+use super::{
+    CallWithConsent, CommandSource, Draft, Opened, Plan, Planned, SandboxSource, end, failed,
+};
 use crate::engine::{Engine, Io, Seat};
 use crate::settings::ToolchainSettings;
 use crate::stage;
@@ -13,7 +15,7 @@ use crate::stage;
 /// What those who run execs do differently on the way.
 pub(crate) trait Runner {
     /// Where its sandbox comes from.
-    fn supply(&mut self) -> Result<&mut dyn Supply>;
+    fn supply(&mut self) -> Result<&mut dyn SandboxSource>;
 
     /// Makes the intent durable: nothing starts before it is. `refused` is why there is no sandbox for
     /// it. None: it is not to be started here.
@@ -89,8 +91,8 @@ impl Engine {
         let (project, draft, plan) = self.receive(call.clone())?;
         let plan = plan.and_then(|planned| match planned {
             Planned::Ready(plan) => Ok(*plan),
-            Planned::Asks(petition) => {
-                self.ask_here(&draft, &project, call, *petition, io.approver)
+            Planned::Asks(approval_request) => {
+                self.ask_here(&draft, &project, call, *approval_request, io.approver)
             }
         });
         let mut plan = match plan {
@@ -101,7 +103,7 @@ impl Engine {
             let entry = self.write_intent(&mut plan)?;
             return self.mock(plan, entry);
         }
-        let is_kept = plan.berth().is_some();
+        let is_kept = plan.assignment().is_some();
         let walked = self.run_planned(seat, plan, project, settings, io);
         if is_kept {
             self.registry.leave();
@@ -123,10 +125,10 @@ impl Engine {
     ) -> Result<Exec> {
         let project = self.workspaces.project(&call)?;
         let draft = Draft::new(&call, project.id().clone())?;
-        let wanted = Wanted {
+        let wanted = CallWithConsent {
             consent: Some(Consent::of_policy()),
             of_gate: true,
-            ..Wanted::of(call)
+            ..CallWithConsent::of(call)
         };
         match self.plan(&draft, &project, wanted)? {
             Planned::Ready(plan) => self.run_planned(seat, *plan, project, settings, io),
@@ -145,7 +147,7 @@ impl Engine {
         settings: &ToolchainSettings,
         io: Io<'_>,
     ) -> Result<Exec> {
-        let supply = OneSeat {
+        let supply = CommandSource {
             seat: Some(seat),
             cancel: io.cancel,
         };
@@ -176,12 +178,12 @@ impl Engine {
 /// A process that runs one exec, and waits for it.
 struct Command<'e, 'run> {
     engine: &'e Engine,
-    supply: OneSeat<'run>,
+    supply: CommandSource<'run>,
     io: Io<'run>,
 }
 
 impl Runner for Command<'_, '_> {
-    fn supply(&mut self) -> Result<&mut dyn Supply> {
+    fn supply(&mut self) -> Result<&mut dyn SandboxSource> {
         Ok(&mut self.supply)
     }
 

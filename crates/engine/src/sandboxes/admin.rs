@@ -1,4 +1,4 @@
-//! What an operator and the house itself do with kept sandboxes: make, list, make anew, prune,
+//! What operators and maintenance do with kept sandboxes: make, list, make anew, prune,
 //! remove. One that fails never stops the rest.
 
 use std::sync::atomic::Ordering;
@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::drift::hash_of;
 use super::registry::PAGE;
-use super::{Berth, Sandboxes};
-use crate::path::Supply;
+use super::{SandboxAssignment, Sandboxes};
+use crate::path::SandboxSource;
 use crate::recovery::is_kept;
 use crate::visibility::{Eyes, OF_AGENT, Seen, named_after, of_session};
 
@@ -79,7 +79,7 @@ impl Sandboxes {
     pub(crate) fn create(
         &self,
         request: SandboxRequest,
-        supply: &mut dyn Supply,
+        supply: &mut dyn SandboxSource,
     ) -> Result<Sandbox> {
         let call = nothing_yet(&request);
         let (profile, chosen) = self.look_ahead(call.clone())?;
@@ -102,17 +102,17 @@ impl Sandboxes {
             )));
         }
         let project = self.workspaces.project(&call)?;
-        let berth = self
-            .berth(&call, &profile, &chosen, request.overrides)?
+        let assignment = self
+            .assignment(&call, &profile, &chosen, request.overrides)?
             .ok_or_else(|| Error::new(Code::Internal, Stage::Admit, "no place was reserved"))?;
-        drop(self.raise(&berth, None, &profile, &project, supply)?);
+        drop(self.raise(&assignment, None, &profile, &project, supply)?);
         self.registry.get(&scope.space, &name)
     }
 
     /// What was never there is not registered; what somebody uses meanwhile is theirs.
-    pub(super) fn forget_unmade(&self, berth: &Berth) {
-        if let (true, Some(scope)) = (berth.is_new, &berth.scope) {
-            let place = (&scope.space, berth.id.as_str());
+    pub(super) fn forget_unmade(&self, assignment: &SandboxAssignment) {
+        if let (true, Some(scope)) = (assignment.is_new, &assignment.scope) {
+            let place = (&scope.space, assignment.id.as_str());
             let never_used = |row: &Sandbox| row.uses == 0;
             let _ = self.remove_if(place, "could not be made", Duration::ZERO, &never_used);
         }

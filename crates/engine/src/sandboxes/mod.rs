@@ -23,8 +23,7 @@ use std::time::Duration;
 use glovebox_backend::Preload;
 use glovebox_model::{
     Call, Code, Correlation, DockerConfig, Error, Lifetime, PartialProfile, Placement, Profile,
-    ProjectId, Result, Sandbox, SandboxConfig, SandboxId, SandboxSettings,
-    Stage, WorkspaceRef,
+    ProjectId, Result, Sandbox, SandboxConfig, SandboxId, SandboxSettings, Stage, WorkspaceRef,
 };
 
 pub(crate) use admin::nothing_yet;
@@ -45,7 +44,7 @@ use crate::workspaces::Workspaces;
 
 /// The kept sandbox that an exec is to run in.
 #[derive(Debug, Clone)]
-pub(crate) struct Berth {
+pub(crate) struct SandboxAssignment {
     /// Of the one that is there, or of the one that will be made.
     pub(crate) id: SandboxId,
     /// There was none when we looked.
@@ -144,13 +143,13 @@ impl Sandboxes {
 
     /// The sandbox that an assessed call runs in. None: a fresh one. Nothing is registered yet: the
     /// call may still be refused.
-    pub(crate) fn berth(
+    pub(crate) fn assignment(
         &self,
         call: &Call,
         profile: &Profile,
         chosen: &Chosen,
         asked: PartialProfile,
-    ) -> Result<Option<Berth>> {
+    ) -> Result<Option<SandboxAssignment>> {
         let mut is_new = false;
         let (id, scope, wanted, settings) = match (&call.placement, &call.workspace) {
             (Placement::Scope(lifetime), WorkspaceRef::Project(project)) => {
@@ -188,7 +187,7 @@ impl Sandboxes {
             }
             (Placement::Fresh | Placement::Scope(_), _) => return Ok(None),
         };
-        Ok(Some(Berth {
+        Ok(Some(SandboxAssignment {
             id,
             is_new,
             scope,

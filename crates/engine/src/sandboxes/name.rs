@@ -32,12 +32,12 @@ impl Scope {
     }
 
     /// The same scope has the same name, on every server of a store and after every restart; two
-    /// scopes never have one, however alike their keys look. `house` tells stores apart that use one
+    /// scopes never have one, however alike their keys look. `installation` tells stores apart that use one
     /// container engine.
-    pub(crate) fn name(&self, prefix: &str, house: &str) -> String {
+    pub(crate) fn name(&self, prefix: &str, installation: &str) -> String {
         let key = self.key.as_deref().unwrap_or(Lifetime::Shared.as_str());
         let parts = [
-            house,
+            installation,
             self.space.as_str(),
             self.project.as_str(),
             self.lifetime.as_str(),
@@ -156,7 +156,7 @@ mod tests {
         }
         let names: HashSet<_> = all.iter().map(|it| it.name("glovebox-", "h")).collect();
         assert_eq!(names.len(), all.len());
-        let there = all[0].name("glovebox-", "another house");
+        let there = all[0].name("glovebox-", "another installation");
         assert!(!names.contains(&there));
     }
 }

@@ -5,7 +5,7 @@ use glovebox_model::{Code, Correlation, DockerConfig, Error, Lifetime, Result, S
 
 use crate::backends::BackendView;
 use crate::engine::Seat;
-use crate::path::OneSeat;
+use crate::path::CommandSource;
 use crate::sandboxes::SandboxRequest;
 use crate::sandboxes::Sandboxes;
 
@@ -18,7 +18,7 @@ impl Sandboxes {
         seat: Seat,
         cancel: &Cancel,
     ) -> Result<Sandbox> {
-        let mut supply = OneSeat {
+        let mut supply = CommandSource {
             seat: Some(seat),
             cancel,
         };

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use glovebox_model::{BackendName, Code, Error, Result, Sandbox, SandboxId, SandboxState, SpaceId};
+use glovebox_model::{
+    BackendName, Code, Error, Result, Sandbox, SandboxId, SandboxState, SpaceId, Stage,
+};
 use glovebox_store::Registered;
 use jiff::Timestamp;
 
 use super::drift::hash_of;
 use super::name::Scope;
 use super::slots::Slots;
-use super::{Berth, gone};
+use super::{SandboxAssignment, gone};
 use crate::containers::Container;
 use crate::instance::Instance;
 
@@ -58,24 +60,27 @@ impl SandboxRegistry {
 
     pub(crate) fn name_of(&self, scope: &Scope) -> String {
         // Servers that share a store agree on names, wherever their files lie.
-        let house = match self.instance.is_shared() {
+        let installation = match self.instance.is_shared() {
             true => "",
-            false => self.instance.backends().house(),
+            false => self.instance.backends().installation(),
         };
-        scope.name(&self.container_prefix, house)
+        scope.name(&self.container_prefix, installation)
     }
 
-    /// The row of a berth, which is this process's own from here on; made when it is not there.
-    pub(super) fn register(&self, berth: &Berth) -> Result<Sandbox> {
-        let row = self.registered_row(berth)?;
+    /// The row of an assignment, which is this process's own from here on; made when it is not there.
+    pub(super) fn register(&self, assignment: &SandboxAssignment) -> Result<Sandbox> {
+        let row = self.registered_row(assignment)?;
         // Whose it is and what it has was read before, from a row that anybody may have edited.
         self.instance.store()?.sandbox_ensure_unchanged(&row)?;
         Ok(row)
     }
 
-    fn registered_row(&self, berth: &Berth) -> Result<Sandbox> {
-        let Some(scope) = &berth.scope else {
-            return self.slots().row(&berth.id).ok_or_else(|| gone(&berth.id));
+    fn registered_row(&self, assignment: &SandboxAssignment) -> Result<Sandbox> {
+        let Some(scope) = &assignment.scope else {
+            return self
+                .slots()
+                .row(&assignment.id)
+                .ok_or_else(|| gone(&assignment.id));
         };
         let name = self.name_of(scope);
         if let Some(row) = self.slots().named(&name) {
@@ -92,7 +97,7 @@ impl SandboxRegistry {
             if store.sandboxes(&scope.space, MOST)?.len() >= MOST {
                 return Err(too_many(&scope.space));
             }
-            let row = new_row(scope, &name, berth);
+            let row = new_row(scope, &name, assignment);
             match store.sandbox_put_new(&row, self.instance.owner().id()) {
                 Ok(()) => {
                     self.slots().adopt(row.clone());
@@ -246,19 +251,19 @@ impl SandboxRegistry {
     }
 }
 
-fn new_row(scope: &Scope, name: &str, berth: &Berth) -> Sandbox {
+fn new_row(scope: &Scope, name: &str, assignment: &SandboxAssignment) -> Sandbox {
     let now = Timestamp::now();
     Sandbox {
-        sandbox_id: berth.id.clone(),
+        sandbox_id: assignment.id.clone(),
         name: name.to_owned(),
         space_id: scope.space.clone(),
         project_id: scope.project.clone(),
         lifetime: scope.lifetime,
         scope: scope.key.clone(),
         agent_id: scope.agent.clone(),
-        config_hash: hash_of(&berth.wanted),
-        config: berth.wanted.clone(),
-        asked: berth.asked.clone(),
+        config_hash: hash_of(&assignment.wanted),
+        config: assignment.wanted.clone(),
+        asked: assignment.asked.clone(),
         state: SandboxState::Down,
         exec_id: None,
         container_id: None,

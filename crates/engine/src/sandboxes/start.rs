@@ -15,11 +15,11 @@ use glovebox_workspace::image::Held;
 use glovebox_workspace::{Dir, Project, SandboxFiles};
 use jiff::Timestamp;
 
-use super::Berth;
+use super::SandboxAssignment;
 use super::drift::{Drift, drift, hash_of};
 use super::slots::Turn;
 use crate::network::{Opening, Trust, Way};
-use crate::path::Supply;
+use crate::path::SandboxSource;
 use crate::sandboxes::Sandboxes;
 
 /// A file system that hangs must not hang the caller.
@@ -46,24 +46,26 @@ impl Sandboxes {
     /// Waits for its turn, then makes sure that what is wanted stands.
     pub(crate) fn raise(
         &self,
-        berth: &Berth,
+        assignment: &SandboxAssignment,
         by: Option<&ExecId>,
         profile: &Profile,
         project: &Project,
-        supply: &mut dyn Supply,
+        supply: &mut dyn SandboxSource,
     ) -> Result<Raised> {
         let mut tries = 1;
         loop {
-            let raised = self.raise_once(berth, by, profile, project, supply);
+            let raised = self.raise_once(assignment, by, profile, project, supply);
             match raised {
                 // Removed or pruned while we waited; by its scope it is made anew.
                 Err(error)
-                    if error.code == Code::NotFound && berth.scope.is_some() && tries < TRIES =>
+                    if error.code == Code::NotFound
+                        && assignment.scope.is_some()
+                        && tries < TRIES =>
                 {
                     tries += 1;
                 }
                 Err(error) => {
-                    self.forget_unmade(berth);
+                    self.forget_unmade(assignment);
                     return Err(error);
                 }
                 other => return other,
@@ -73,21 +75,21 @@ impl Sandboxes {
 
     fn raise_once(
         &self,
-        berth: &Berth,
+        assignment: &SandboxAssignment,
         by: Option<&ExecId>,
         profile: &Profile,
         project: &Project,
-        supply: &mut dyn Supply,
+        supply: &mut dyn SandboxSource,
     ) -> Result<Raised> {
-        let id = self.registry.register(berth)?.sandbox_id;
+        let id = self.registry.register(assignment)?.sandbox_id;
         let is_wanted = || supply.is_wanted();
         let mut turn = self
             .registry
             .slots()
-            .take(&id, by, berth.patience, &is_wanted)?;
+            .take(&id, by, assignment.patience, &is_wanted)?;
         let mut notes = Vec::new();
-        if berth.scope.is_some() {
-            notes.extend(self.settle_drift(&mut turn, berth)?);
+        if assignment.scope.is_some() {
+            notes.extend(self.settle_drift(&mut turn, assignment)?);
         }
         let row = turn.row().ok_or_else(|| super::gone(&id))?;
         // What stands must give what this exec demands, whatever it was made for.
@@ -135,7 +137,11 @@ impl Sandboxes {
     }
 
     /// Compares what stands with what is wanted, and replaces it or tells.
-    fn settle_drift(&self, turn: &mut Turn, berth: &Berth) -> Result<Option<String>> {
+    fn settle_drift(
+        &self,
+        turn: &mut Turn,
+        assignment: &SandboxAssignment,
+    ) -> Result<Option<String>> {
         let mut row = turn.row().ok_or_else(|| super::gone(&turn.id))?;
         let mut stands = turn.kept.is_some();
         if !stands
@@ -146,12 +152,18 @@ impl Sandboxes {
             row.config_hash.clone_from(&hash);
             turn.change(|row| row.config_hash = hash);
         }
-        match drift(&row, stands, &berth.wanted, Timestamp::now(), berth.hot) {
+        match drift(
+            &row,
+            stands,
+            &assignment.wanted,
+            Timestamp::now(),
+            assignment.hot,
+        ) {
             Drift::None => Ok(None),
             Drift::Keep => Ok(Some(kept_note(&row))),
             Drift::Refuse { more } => Err(super::has_more(&row, more)),
             Drift::Replace => {
-                self.replace(turn, &berth.wanted, "configuration changed")?;
+                self.replace(turn, &assignment.wanted, "configuration changed")?;
                 Ok(None)
             }
         }
@@ -163,7 +175,7 @@ impl Sandboxes {
         files: &SandboxFiles,
         profile: &Profile,
         project: &Project,
-        supply: &mut dyn Supply,
+        supply: &mut dyn SandboxSource,
     ) -> Result<Built> {
         let profile = as_made(profile, &row.config);
         let trust = self.network.trust(&profile, Opening::Possible)?;

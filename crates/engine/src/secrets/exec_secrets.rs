@@ -17,7 +17,7 @@ const DIRECTORY: &str = "/run/secrets";
 const FIRST_DESCRIPTOR: usize = 3;
 
 #[derive(Debug, Default)]
-pub(crate) struct Given(Vec<Item>);
+pub(crate) struct ExecSecrets(Vec<Item>);
 
 #[derive(Debug)]
 struct Item {
@@ -33,9 +33,9 @@ impl SecretAccess {
         call: &Call,
         profile: &Profile,
         backend: BackendName,
-    ) -> Result<Given> {
+    ) -> Result<ExecSecrets> {
         if call.secrets.is_empty() {
-            return Ok(Given::default());
+            return Ok(ExecSecrets::default());
         }
         ensure_deliverable(call, profile, backend)?;
         let opened = self
@@ -51,7 +51,7 @@ impl SecretAccess {
                 placeholder,
             })
         });
-        items.collect::<Result<_>>().map(Given)
+        items.collect::<Result<_>>().map(ExecSecrets)
     }
 }
 
@@ -106,7 +106,7 @@ fn placeholder() -> Result<String> {
     Ok(format!("glovebox_{digits}"))
 }
 
-impl Given {
+impl ExecSecrets {
     /// Needs a place in the sandbox itself.
     pub(crate) fn needs_room(&self) -> bool {
         self.0

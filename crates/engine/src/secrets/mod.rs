@@ -24,6 +24,6 @@ pub use rotation::{NewKey, Rotated};
 pub use vault::{GRANT_MOST, GrantSecret, Secrets, SetSecret, Vault};
 
 pub(crate) use access::SecretAccess;
-pub(crate) use exec_secrets::{Given, ensure_deliverable};
+pub(crate) use exec_secrets::{ExecSecrets, ensure_deliverable};
 pub(crate) use known::Known;
 pub(crate) use seal::Seal;

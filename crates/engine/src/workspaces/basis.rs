@@ -8,7 +8,7 @@ use glovebox_workspace::change::{Change, Changes, Ground, What};
 use glovebox_workspace::{Dir, Project};
 
 use super::denied::{INPUTS, Search, WORK};
-use super::stay::Layered;
+use super::lease::Layered;
 use crate::approvals::{Binding, bound_to, changed, check_scripts, inputs_state, state_of};
 use crate::path::Plan;
 use crate::workspaces::Workspaces;
@@ -48,7 +48,7 @@ impl Workspaces {
         if bound_to(bound) == BoundTo::Nothing || !sees_it {
             return Ok(false);
         }
-        if plan.chosen().backend == BackendName::Native && plan.berth().is_none() {
+        if plan.chosen().backend == BackendName::Native && plan.assignment().is_none() {
             return Ok(true);
         }
         // No layer there: compared now, and those who were asked were told so.

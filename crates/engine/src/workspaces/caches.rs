@@ -4,7 +4,7 @@ use glovebox_model::{BackendName, Correlation, Mode, Vouched};
 use glovebox_policy::CacheSharing;
 use glovebox_workspace::{CacheKey, CacheMode, CacheName};
 
-use super::stay::Stay;
+use super::lease::WorkspaceLease;
 use crate::path::Plan;
 use crate::workspaces::Workspaces;
 
@@ -29,9 +29,9 @@ impl Workspaces {
     }
 
     /// A cache that cannot be shown costs time and nothing else, so it is only told.
-    pub(super) fn open_caches(&self, plan: &Plan, stay: &mut Stay) {
+    pub(super) fn open_caches(&self, plan: &Plan, stay: &mut WorkspaceLease) {
         let caches = &self.instance.policy.workspace_settings().caches;
-        if caches.is_empty() || plan.berth().is_some() {
+        if caches.is_empty() || plan.assignment().is_some() {
             return;
         }
         if plan.chosen().backend != BackendName::Native {

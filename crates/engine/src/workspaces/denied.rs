@@ -70,7 +70,7 @@ fn check_place(path: &DeniedPath, plan: &Plan) -> Result<()> {
         || path.is_anywhere()
         || SYSTEM.iter().any(|it| path.reaches(it));
     let is_of_workspace = path.is_anywhere() || path.reaches("/workspace");
-    let is_kept = plan.berth().is_some();
+    let is_kept = plan.assignment().is_some();
     if (chosen.backend != BackendName::Native || is_kept)
         && (is_shown || is_of_workspace || path.reaches(HOME))
     {
@@ -239,7 +239,7 @@ fn refused(path: &DeniedPath, message: String) -> Error {
 }
 
 fn elsewhere(path: &DeniedPath, plan: &Plan) -> Error {
-    let place = match plan.berth() {
+    let place = match plan.assignment() {
         Some(_) => "a kept sandbox".to_owned(),
         None => format!("the {} backend", plan.chosen().backend),
     };

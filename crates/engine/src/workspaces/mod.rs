@@ -6,13 +6,13 @@ mod basis;
 mod caches;
 mod denied;
 mod files;
-mod lent;
+mod lease;
 mod marks;
 mod of_call;
 mod rollback;
 mod room;
+mod shared_directory;
 mod snapshots;
-mod stay;
 mod unfinished;
 mod upkeep;
 mod waiting;
@@ -32,11 +32,11 @@ use serde_json::{Value, json};
 
 pub(crate) use denied::masked;
 pub use files::{Expected, ListRequest, Opened, changed_path, file_path, watched};
-pub(crate) use lent::Lent;
-pub use lent::Loan;
+pub(crate) use lease::{WorkspaceLease, aside};
 pub use room::{Room, Writing};
+pub use shared_directory::Loan;
+pub(crate) use shared_directory::SharedDirectory;
 pub use snapshots::Present;
-pub(crate) use stay::{Stay, aside};
 
 use crate::effects::Simulations;
 use crate::instance::Instance;
@@ -73,7 +73,7 @@ pub struct Workspaces {
     /// Home directories, which may not be adopted themselves.
     pub(crate) homes: Vec<PathBuf>,
     /// A directory of the machine's user that callers may work in.
-    pub(crate) lent: Option<Lent>,
+    pub(crate) lent: Option<SharedDirectory>,
     snapshot_stores: Mutex<HashMap<SpaceId, Arc<Snapshots>>>,
 }
 

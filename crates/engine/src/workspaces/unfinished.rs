@@ -61,11 +61,11 @@ impl Workspace<'_> {
     /// With the workspace to itself. What an earlier one left is replaced: it was finished, or this
     /// one makes it void.
     pub(super) fn begin(&self, deed: Deed) -> Result<Begun> {
-        let (house, place) = (
+        let (layout, place) = (
             self.workspaces.instance.layout(&SpaceId::local())?,
             notes()?,
         );
-        let root = house.root();
+        let root = layout.root();
         root.mkdir_all(&place, PRIVATE_DIR).map_err(noting)?;
         let notes = root.open_dir(&place).map_err(noting)?;
         let name = name_of(&self.space, self.project.id())?;
@@ -185,8 +185,8 @@ impl Workspaces {
     /// Those of all spaces, in the state directory itself, which every exec looks into: the handle is
     /// one that is open already.
     fn notes(&self) -> Result<Option<Dir>> {
-        let house = self.instance.layout(&SpaceId::local())?;
-        match house.root().open_dir(&notes()?) {
+        let layout = self.instance.layout(&SpaceId::local())?;
+        match layout.root().open_dir(&notes()?) {
             Err(error) if error.kind() == FsErrorKind::NotFound => Ok(None),
             notes => notes.map(Some).map_err(noting),
         }

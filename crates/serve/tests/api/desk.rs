@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request};
 use glovebox_engine::{
-    Dispatcher, HouseRules, KeySource, Loan, Spawner, ToolchainSettings, host_facts,
+    Dispatcher, KeySource, Loan, ServerConfig, Spawner, ToolchainSettings, host_facts,
 };
 use glovebox_model::Result;
 use glovebox_policy::Config;
@@ -66,7 +66,7 @@ pub(crate) fn open_rules(
     homes: Vec<PathBuf>,
     config: &str,
 ) -> Result<Arc<Dispatcher>> {
-    let rules = HouseRules {
+    let rules = ServerConfig {
         state: StateDir::open(directory.join("state")).unwrap(),
         database: None,
         config: Config::parse(config, "none").unwrap(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use glovebox_engine::{Dispatcher, HouseRules, KeySource, Spawner, host_facts};
+use glovebox_engine::{Dispatcher, KeySource, ServerConfig, Spawner, host_facts};
 use glovebox_policy::Config;
 use glovebox_serve::{Listening, Options, Stop, Summary, TokenKey, bootstrap, run};
 use glovebox_store::StateDir;
@@ -45,7 +45,7 @@ impl House {
         // Nothing here is about a disk, and one that is busy elsewhere makes every commit long.
         let memory = tempfile::tempdir_in("/dev/shm");
         let directory = memory.or_else(|_| tempfile::tempdir()).unwrap();
-        let rules = HouseRules {
+        let rules = ServerConfig {
             state: StateDir::open(directory.path().join("state")).unwrap(),
             database: None,
             config: Config::parse(config, "none").unwrap(),

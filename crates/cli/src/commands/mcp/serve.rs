@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use glovebox_engine::{Dispatcher, Eyes, HouseRules, Loan, ToolchainSettings, host_facts};
+use glovebox_engine::{Dispatcher, Eyes, Loan, ServerConfig, ToolchainSettings, host_facts};
 use glovebox_mcp::{Setting, serve_stdio};
 use glovebox_model::{Code, Error, Result, SpaceId, Stage, Status, TokenName};
 use glovebox_serve::{Inside, LocalAgent};
@@ -31,7 +31,7 @@ pub(super) fn run(global: &Global, args: &McpServeArgs) -> Result<Exit> {
     // Before anything that might start a thread.
     let spawner = fork_spawner()?;
     log::begin(LogFormat::Text, log::Usual::Warn)?;
-    let rules = HouseRules {
+    let rules = ServerConfig {
         loan: loan(&context, &state, args)?,
         only_own: true,
         state,

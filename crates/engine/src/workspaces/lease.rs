@@ -29,7 +29,7 @@ const BLOCK: u64 = 4096;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
-pub(crate) struct Stay {
+pub(crate) struct WorkspaceLease {
     /// Dropped when the exec is over.
     occupied: Option<Occupied>,
     pub(crate) layer: Option<Layered>,
@@ -89,14 +89,14 @@ impl Workspaces {
     /// Whether an exec can write beside its workspace at all, before anything is made.
     pub(crate) fn check_writes(&self, plan: &Plan) -> Result<()> {
         let call = plan.assessed().call();
-        if plan.chosen().backend == BackendName::Host && plan.berth().is_some() {
+        if plan.chosen().backend == BackendName::Host && plan.assignment().is_some() {
             let message = "there is no sandbox on the host itself that could be kept";
             return Err(
                 Error::new(Code::BackendUnavailable, Stage::Admit, message.to_owned())
                     .hint("leave out `--backend host`, or `--sandbox` and `--lifetime`"),
             );
         }
-        if !call.mounts.is_empty() && plan.berth().is_some() {
+        if !call.mounts.is_empty() && plan.assignment().is_some() {
             let message =
                 "a directory of the host is mounted for one exec, not into a sandbox that is kept";
             return Err(Error::new(Code::Conflict, Stage::Admit, message.to_owned())
@@ -142,7 +142,7 @@ impl Workspaces {
                 "leave out `writes` (`--hold`, `--keep-if-ok`), or name a workspace: `--project NAME`",
             );
         }
-        if plan.berth().is_some() {
+        if plan.assignment().is_some() {
             let message = "a kept sandbox writes to its workspace itself";
             return refuse(
                 Code::Conflict,
@@ -175,14 +175,14 @@ impl Workspaces {
         plan: &Plan,
         project: &Project,
         is_wanted: &dyn Fn() -> bool,
-    ) -> Result<Stay> {
+    ) -> Result<WorkspaceLease> {
         let denied = self.instance.policy.denied(plan);
         let gated = plan.gated().clone();
         if project.work().is_none() {
-            return Ok(Stay {
+            return Ok(WorkspaceLease {
                 denied,
                 gated,
-                ..Stay::default()
+                ..WorkspaceLease::default()
             });
         }
         let (call, profile) = (plan.assessed().call(), plan.assessed().profile());
@@ -276,7 +276,7 @@ impl Workspaces {
             // The record says what really held.
             *room = room.at_most(bytes, files);
         }
-        let mut stay = Stay {
+        let mut stay = WorkspaceLease {
             occupied,
             layer,
             basis,
@@ -284,14 +284,14 @@ impl Workspaces {
             denied,
             snapshot,
             room,
-            ..Stay::default()
+            ..WorkspaceLease::default()
         };
         self.open_caches(plan, &mut stay);
         Ok(stay)
     }
 }
 
-impl Stay {
+impl WorkspaceLease {
     /// A program that is over before anybody looks is held by this: no file of it gets larger than what
     /// the quota leaves.
     pub(crate) fn largest_file(&self, profile: &Profile) -> Option<u64> {

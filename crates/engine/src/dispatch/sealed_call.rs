@@ -13,7 +13,7 @@ use crate::secrets;
 
 /// What is kept of an exec that waits.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct SealedCall {
     pub(crate) call: Call,
     pub(crate) stdin: Option<Vec<u8>>,
     /// What people took away from it.
@@ -39,13 +39,18 @@ impl Seal {
         Ok(Self(secrets::Seal::new(&*private_key(path)?)))
     }
 
-    pub(crate) fn close(&self, space: &SpaceId, exec: &ExecId, kept: &Kept) -> Result<Vec<u8>> {
+    pub(crate) fn close(
+        &self,
+        space: &SpaceId,
+        exec: &ExecId,
+        kept: &SealedCall,
+    ) -> Result<Vec<u8>> {
         let plain = serde_json::to_vec(kept).map_err(|error| internal().caused_by(error))?;
         self.0.close(&bound_to(space, exec), &plain)
     }
 
     /// Fails for whatever was not closed here, for this very exec.
-    pub(crate) fn open(&self, space: &SpaceId, exec: &ExecId, bytes: &[u8]) -> Result<Kept> {
+    pub(crate) fn open(&self, space: &SpaceId, exec: &ExecId, bytes: &[u8]) -> Result<SealedCall> {
         let broken = || {
             Error::new(
                 Code::Lost,
@@ -78,7 +83,7 @@ mod tests {
         Writes,
     };
 
-    fn kept() -> Kept {
+    fn kept() -> SealedCall {
         let text = |text: &str| ByteString::try_from(text).unwrap();
         let call = Call {
             placement: glovebox_model::Placement::Fresh,
@@ -108,7 +113,7 @@ mod tests {
             vouched: glovebox_model::Vouched::People,
             overrides: PartialProfile::default(),
         };
-        Kept {
+        SealedCall {
             call,
             stdin: Some(b"private too".to_vec()),
             narrowed: None,

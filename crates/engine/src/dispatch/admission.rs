@@ -15,13 +15,13 @@ pub(crate) struct Account {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Entrance {
+pub(crate) enum Admission {
     /// Counted as running from here on; `leave` gives the place back.
     Now,
     /// A place in the queue is kept for it; `queue` takes it, `give_up` gives it back.
     Later,
     Full,
-    /// The house is closed.
+    /// The server shuts down.
     Shut,
 }
 
@@ -33,7 +33,7 @@ struct Ticket<T> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Hall<T> {
+pub(crate) struct AdmissionQueue<T> {
     limits: Settings,
     running: HashMap<Account, u32>,
     queues: HashMap<SpaceId, VecDeque<Ticket<T>>>,
@@ -50,7 +50,7 @@ pub(crate) struct Counts {
     pub(crate) queued: u64,
 }
 
-impl<T> Hall<T> {
+impl<T> AdmissionQueue<T> {
     pub(crate) fn new(limits: Settings) -> Self {
         Self {
             limits,
@@ -67,13 +67,13 @@ impl<T> Hall<T> {
         self.limits = limits;
     }
 
-    pub(crate) fn enter(&mut self, account: &Account) -> Entrance {
+    pub(crate) fn enter(&mut self, account: &Account) -> Admission {
         if self.is_shut {
-            return Entrance::Shut;
+            return Admission::Shut;
         }
         if self.fits(account) {
             *self.running.entry(account.clone()).or_default() += 1;
-            return Entrance::Now;
+            return Admission::Now;
         }
         let own = self.waiting_in(&account.space);
         let all: u64 = self
@@ -88,14 +88,14 @@ impl<T> Hall<T> {
                 .max_queued_per_space
                 .is_none_or(|most| own < u64::from(most));
         if !room {
-            return Entrance::Full;
+            return Admission::Full;
         }
         *self.kept.entry(account.space.clone()).or_default() += 1;
-        Entrance::Later
+        Admission::Later
     }
 
     /// Takes the kept place. The caller looks for the next one afterwards: somebody may have left
-    /// meanwhile. Given back when the house was closed meanwhile.
+    /// meanwhile. Given back when the server shut down meanwhile.
     pub(crate) fn queue(&mut self, account: Account, id: ExecId, what: T) -> Option<T> {
         self.give_up(&account.space);
         if self.is_shut {
@@ -115,7 +115,7 @@ impl<T> Hall<T> {
         queue.push_back(Ticket { id, account, what });
     }
 
-    /// As `line_up`, and given back when the house was closed meanwhile.
+    /// As `line_up`, and given back when the server shut down meanwhile.
     pub(crate) fn rejoin(&mut self, account: Account, id: ExecId, what: T) -> Option<T> {
         if self.is_shut {
             return Some(what);
@@ -251,8 +251,8 @@ mod tests {
         ExecId::from_random([number; 16])
     }
 
-    fn hall(limits: Settings) -> Hall<u8> {
-        Hall::new(limits)
+    fn admission(limits: Settings) -> AdmissionQueue<u8> {
+        AdmissionQueue::new(limits)
     }
 
     fn limits(concurrent: u32, queued: u32) -> Settings {
@@ -265,60 +265,68 @@ mod tests {
 
     #[test]
     fn spaces_take_turns_however_long_their_queues_are() {
-        let mut hall = hall(limits(1, 100));
+        let mut admission = admission(limits(1, 100));
         let (a, b) = (account("a", None), account("b", None));
-        assert_eq!(hall.enter(&a), Entrance::Now);
+        assert_eq!(admission.enter(&a), Admission::Now);
         for number in 0..10 {
-            assert_eq!(hall.enter(&a), Entrance::Later);
-            let _ = hall.queue(a.clone(), id(number), number);
+            assert_eq!(admission.enter(&a), Admission::Later);
+            let _ = admission.queue(a.clone(), id(number), number);
         }
-        assert_eq!(hall.enter(&b), Entrance::Later);
-        let _ = hall.queue(b.clone(), id(99), 99);
-        hall.leave(&a);
-        assert_eq!(hall.next(), Some((a.clone(), 0)));
-        assert_eq!(hall.next(), None, "one at a time");
-        hall.leave(&a);
-        assert_eq!(hall.next(), Some((b.clone(), 99)), "the other space's turn");
-        hall.leave(&b);
-        assert_eq!(hall.next(), Some((a, 1)));
+        assert_eq!(admission.enter(&b), Admission::Later);
+        let _ = admission.queue(b.clone(), id(99), 99);
+        admission.leave(&a);
+        assert_eq!(admission.next(), Some((a.clone(), 0)));
+        assert_eq!(admission.next(), None, "one at a time");
+        admission.leave(&a);
+        assert_eq!(
+            admission.next(),
+            Some((b.clone(), 99)),
+            "the other space's turn"
+        );
+        admission.leave(&b);
+        assert_eq!(admission.next(), Some((a, 1)));
     }
 
     #[test]
     fn a_user_who_runs_enough_is_passed_over_and_comes_first_again() {
-        let mut hall = hall(Settings {
+        let mut admission = admission(Settings {
             max_concurrent_per_user: Some(1),
             ..limits(2, 100)
         });
         let (u, v) = (account("a", Some("u")), account("a", Some("v")));
-        assert_eq!(hall.enter(&u), Entrance::Now);
-        assert_eq!(hall.enter(&u), Entrance::Later);
-        let _ = hall.queue(u.clone(), id(1), 1);
-        assert_eq!(hall.next(), None);
-        assert_eq!(hall.enter(&v), Entrance::Now);
-        hall.leave(&u);
-        assert_eq!(hall.next(), Some((u, 1)));
+        assert_eq!(admission.enter(&u), Admission::Now);
+        assert_eq!(admission.enter(&u), Admission::Later);
+        let _ = admission.queue(u.clone(), id(1), 1);
+        assert_eq!(admission.next(), None);
+        assert_eq!(admission.enter(&v), Admission::Now);
+        admission.leave(&u);
+        assert_eq!(admission.next(), Some((u, 1)));
     }
 
     #[test]
     fn the_queue_is_bounded_together_and_per_space() {
-        let mut hall = hall(Settings {
+        let mut admission = admission(Settings {
             max_queued_per_space: Some(1),
             ..limits(1, 2)
         });
         let (a, b, c) = (account("a", None), account("b", None), account("c", None));
-        assert_eq!(hall.enter(&a), Entrance::Now);
-        assert_eq!(hall.enter(&a), Entrance::Later);
-        assert_eq!(hall.enter(&a), Entrance::Full, "a kept place counts");
-        let _ = hall.queue(a.clone(), id(1), 1);
-        assert_eq!(hall.enter(&a), Entrance::Full);
-        assert_eq!(hall.enter(&b), Entrance::Later);
-        assert_eq!(hall.enter(&c), Entrance::Full);
-        hall.give_up(&b.space);
-        assert_eq!(hall.enter(&c), Entrance::Later);
-        assert_eq!(hall.position(&a.space, &id(1)), Some(0));
-        assert_eq!(hall.withdraw(&b.space, &id(1)), None, "not of that space");
-        assert_eq!(hall.withdraw(&a.space, &id(1)), Some(1));
-        assert_eq!(hall.position(&a.space, &id(1)), None);
+        assert_eq!(admission.enter(&a), Admission::Now);
+        assert_eq!(admission.enter(&a), Admission::Later);
+        assert_eq!(admission.enter(&a), Admission::Full, "a kept place counts");
+        let _ = admission.queue(a.clone(), id(1), 1);
+        assert_eq!(admission.enter(&a), Admission::Full);
+        assert_eq!(admission.enter(&b), Admission::Later);
+        assert_eq!(admission.enter(&c), Admission::Full);
+        admission.give_up(&b.space);
+        assert_eq!(admission.enter(&c), Admission::Later);
+        assert_eq!(admission.position(&a.space, &id(1)), Some(0));
+        assert_eq!(
+            admission.withdraw(&b.space, &id(1)),
+            None,
+            "not of that space"
+        );
+        assert_eq!(admission.withdraw(&a.space, &id(1)), Some(1));
+        assert_eq!(admission.position(&a.space, &id(1)), None);
     }
 
     proptest! {
@@ -326,39 +334,39 @@ mod tests {
         /// nobody who could run is left waiting.
         #[test]
         fn limits_are_never_exceeded(steps in prop::collection::vec((0u8..6, 0u8..3, 0u8..2, 1u32..5), 1..200)) {
-            let mut hall = hall(limits(2, 8));
+            let mut admission = admission(limits(2, 8));
             let mut inside: Vec<Account> = Vec::new();
             let mut next_id = 0u8;
             for (step, space, user, number) in steps {
                 let who = account(["a", "b", "c"][space as usize], Some(["u", "v"][user as usize]));
                 match step {
-                    0..=2 => match hall.enter(&who) {
-                        Entrance::Now => inside.push(who),
-                        Entrance::Later => {
+                    0..=2 => match admission.enter(&who) {
+                        Admission::Now => inside.push(who),
+                        Admission::Later => {
                             next_id = next_id.wrapping_add(1);
-                            let _ = hall.queue(who, id(next_id), next_id);
+                            let _ = admission.queue(who, id(next_id), next_id);
                         }
-                        Entrance::Full | Entrance::Shut => {}
+                        Admission::Full | Admission::Shut => {}
                     },
-                    3 => if let Some(who) = inside.pop() { hall.leave(&who) },
-                    4 => hall.set_limits(Settings {
+                    3 => if let Some(who) = inside.pop() { admission.leave(&who) },
+                    4 => admission.set_limits(Settings {
                         max_concurrent_per_space: Some(number),
                         max_concurrent_per_user: Some(number),
                         ..limits(number, 8)
                     }),
-                    _ => { hall.withdraw(&who.space, &id(next_id)); }
+                    _ => { admission.withdraw(&who.space, &id(next_id)); }
                 }
                 let before = inside.len();
-                while let Some((who, _)) = hall.next() {
+                while let Some((who, _)) = admission.next() {
                     inside.push(who);
                 }
                 let all = u32::try_from(inside.len()).unwrap();
                 if inside.len() > before {
-                    prop_assert!(all <= hall.limits.max_concurrent_execs);
+                    prop_assert!(all <= admission.limits.max_concurrent_execs);
                 }
-                prop_assert_eq!(hall.counts().running, u64::from(all));
-                prop_assert!(hall.counts().queued <= 8);
-                prop_assert!(hall.next().is_none());
+                prop_assert_eq!(admission.counts().running, u64::from(all));
+                prop_assert!(admission.counts().queued <= 8);
+                prop_assert!(admission.next().is_none());
             }
         }
     }

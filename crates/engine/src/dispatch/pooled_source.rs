@@ -7,16 +7,16 @@ use glovebox_model::{Code, Error, PoolConfig, Profile, Result, Stage};
 
 use super::Dispatcher;
 use crate::engine::Seat;
-use crate::path::Supply;
+use crate::path::SandboxSource;
 use crate::pool::{Kind, Pool, PoolStats, Shape, Warm};
 
 /// What one exec, or somebody who builds ahead, may take from.
-pub(super) struct Stock<'d> {
+pub(super) struct PooledSource<'d> {
     pub(super) dispatcher: &'d Dispatcher,
     pub(super) cancel: Option<&'d Cancel>,
 }
 
-impl Supply for Stock<'_> {
+impl SandboxSource for PooledSource<'_> {
     fn seat(&mut self) -> Result<Seat> {
         self.dispatcher.seat()
     }

@@ -15,12 +15,12 @@ use jiff::Timestamp;
 use super::events::EVENTS_KEPT;
 use super::live::{Live, Stop};
 use super::perform::Start;
-use super::seal::Kept;
+use super::sealed_call::SealedCall;
 use super::submit::Candidate;
 use super::{Dispatcher, lease, locked};
 use crate::approvals::{nobody, outdated};
 use crate::path::Draft;
-use crate::path::{Planned, Wanted};
+use crate::path::{CallWithConsent, Planned};
 use crate::patience::Wait;
 use crate::webhooks;
 
@@ -40,12 +40,12 @@ const HOUSEKEEPING: u64 = 1200;
 pub const KEYS_KEPT: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Debug, Default)]
-pub(super) struct Watchman {
+pub(super) struct Maintenance {
     gone: Mutex<bool>,
     bell: Condvar,
 }
 
-impl Watchman {
+impl Maintenance {
     /// Ends the rounds.
     pub(super) fn go(&self) {
         *locked(&self.gone) = true;
@@ -87,7 +87,7 @@ pub(super) fn set_out(dispatcher: &Arc<Dispatcher>) -> Result<()> {
     if !dispatcher.webhooks.is_empty() {
         start("webhooks", webhooks::rounds)?;
     }
-    start("watchman", rounds)
+    start("maintenance", rounds)
 }
 
 fn care(weak: &Weak<Dispatcher>) {
@@ -95,8 +95,8 @@ fn care(weak: &Weak<Dispatcher>) {
         let Some(dispatcher) = weak.upgrade() else {
             return;
         };
-        dispatcher.watchman.rest(Wait::Care.within(CARE));
-        if dispatcher.watchman.is_gone() || dispatcher.is_closed() {
+        dispatcher.maintenance.rest(Wait::Care.within(CARE));
+        if dispatcher.maintenance.is_gone() || dispatcher.is_closed() {
             return;
         }
         let asks_engines = round.is_multiple_of(ENGINES);
@@ -120,8 +120,8 @@ fn rounds(weak: &Weak<Dispatcher>) {
         let Some(dispatcher) = weak.upgrade() else {
             return;
         };
-        dispatcher.watchman.rest(ROUND);
-        if dispatcher.watchman.is_gone() {
+        dispatcher.maintenance.rest(ROUND);
+        if dispatcher.maintenance.is_gone() {
             return;
         }
         if let Err(error) = dispatcher.round(round, &mut missing) {
@@ -150,8 +150,8 @@ fn renewals(weak: &Weak<Dispatcher>) {
         if let Err(error) = held {
             tracing::warn!(%error, "the lease could not be renewed");
         }
-        dispatcher.watchman.rest(lease() / 15);
-        if dispatcher.watchman.is_gone() || dispatcher.is_fenced() {
+        dispatcher.maintenance.rest(lease() / 15);
+        if dispatcher.maintenance.is_gone() || dispatcher.is_fenced() {
             return;
         }
     }
@@ -161,8 +161,8 @@ fn renewals(weak: &Weak<Dispatcher>) {
 fn look_at_the_clock(weak: &Weak<Dispatcher>) {
     while let Some(dispatcher) = weak.upgrade() {
         dispatcher.look_at_the_lease();
-        dispatcher.watchman.rest(ROUND / 4);
-        if dispatcher.watchman.is_gone() || dispatcher.is_fenced() {
+        dispatcher.maintenance.rest(ROUND / 4);
+        if dispatcher.maintenance.is_gone() || dispatcher.is_fenced() {
             return;
         }
     }
@@ -176,7 +176,7 @@ impl Dispatcher {
                 canceled?;
                 continue;
             }
-            let waiting = locked(&self.hall).withdraw(&space, &id);
+            let waiting = locked(&self.admission).withdraw(&space, &id);
             match waiting {
                 Some(waiting) => drop(self.cancel_waiting(waiting)?),
                 None => {
@@ -352,14 +352,14 @@ impl Dispatcher {
         let live = Arc::clone(&candidate.live);
         locked(&self.live).insert(live.exec.clone(), Arc::clone(&live));
         let waiting = candidate.waiting(Start::Queued(opened));
-        locked(&self.hall).line_up(live.account.clone(), live.exec.clone(), waiting);
+        locked(&self.admission).line_up(live.account.clone(), live.exec.clone(), waiting);
         Ok(())
     }
 
     /// From what was kept of it. Policy may have changed meanwhile, and is asked again.
     fn revive(&self, record: &Exec, sealed_call: &[u8]) -> Result<Candidate> {
         let (space, exec) = (&record.ids.space_id, &record.exec_id);
-        let Kept {
+        let SealedCall {
             mut call,
             stdin,
             narrowed,
@@ -374,7 +374,7 @@ impl Dispatcher {
         let project = self.engine.workspaces.project(&call)?;
         project.forget(exec)?;
         let draft = Draft::again(&call, project.id().clone(), exec.clone())?;
-        let wanted = Wanted {
+        let wanted = CallWithConsent {
             call,
             narrowed,
             consent,
@@ -383,7 +383,7 @@ impl Dispatcher {
         };
         match self.engine.plan(&draft, &project, wanted)? {
             Planned::Ready(plan) => Candidate::new(*plan, project, stdin),
-            Planned::Asks(petition) => Err(nobody(&petition.ruling)),
+            Planned::Asks(approval_request) => Err(nobody(&approval_request.ruling)),
         }
     }
 

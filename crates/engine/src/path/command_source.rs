@@ -4,16 +4,16 @@ use glovebox_backend::Cancel;
 use glovebox_model::{Code, Error, Result, Stage};
 
 use crate::engine::Seat;
-use crate::path::Supply;
+use crate::path::SandboxSource;
 use crate::pool::{Shape, Warm};
 
 /// A process that runs one exec has one keeper, forked when it had no threads.
-pub(crate) struct OneSeat<'io> {
+pub(crate) struct CommandSource<'io> {
     pub(crate) seat: Option<Seat>,
     pub(crate) cancel: &'io Cancel,
 }
 
-impl Supply for OneSeat<'_> {
+impl SandboxSource for CommandSource<'_> {
     fn seat(&mut self) -> Result<Seat> {
         self.seat
             .take()

@@ -17,7 +17,7 @@ use crate::skill;
 
 /// A call that may not start before people have agreed.
 #[derive(Debug)]
-pub(crate) struct Petition {
+pub(crate) struct ApprovalRequest {
     pub(crate) assessed: Assessed,
     pub(crate) ruling: Ruling,
     /// Of all that an answer is about.
@@ -30,7 +30,7 @@ pub(crate) struct Petition {
     pub(crate) effects: Vec<Effect>,
 }
 
-impl Petition {
+impl ApprovalRequest {
     pub(crate) fn approval(
         &self,
         exec: &ExecId,

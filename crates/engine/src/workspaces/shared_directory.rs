@@ -22,13 +22,13 @@ pub struct Loan {
 }
 
 #[derive(Debug)]
-pub(crate) struct Lent {
+pub(crate) struct SharedDirectory {
     project: Project,
     /// Where it was when it was lent.
     path: PathBuf,
 }
 
-impl Lent {
+impl SharedDirectory {
     pub(crate) fn id(&self) -> &ProjectId {
         self.project.id()
     }
@@ -45,7 +45,7 @@ impl Workspaces {
         Ok(self)
     }
 
-    pub(crate) fn lent(&self) -> Option<&Lent> {
+    pub(crate) fn lent(&self) -> Option<&SharedDirectory> {
         self.lent.as_ref()
     }
 
@@ -55,25 +55,25 @@ impl Workspaces {
     }
 
     /// Refused where `glovebox run` refuses to work.
-    fn lend(&self, directory: &Path) -> Result<Lent> {
+    fn lend(&self, directory: &Path) -> Result<SharedDirectory> {
         let project = self.adopt(&SpaceId::local(), directory)?;
         let path = project.path()?;
-        Ok(Lent { project, path })
+        Ok(SharedDirectory { project, path })
     }
 
     /// What is lent under this id.
-    pub(crate) fn lent_as(&self, space: &SpaceId, id: &ProjectId) -> Option<&Lent> {
+    pub(crate) fn lent_as(&self, space: &SpaceId, id: &ProjectId) -> Option<&SharedDirectory> {
         let local = *space == SpaceId::local();
         self.lent().filter(|lent| local && lent.id() == id)
     }
 
     /// What is lent from this place.
-    pub(crate) fn lent_at(&self, space: &SpaceId, path: &Path) -> Option<&Lent> {
+    pub(crate) fn lent_at(&self, space: &SpaceId, path: &Path) -> Option<&SharedDirectory> {
         let local = *space == SpaceId::local();
         self.lent().filter(|lent| local && lent.path == path)
     }
 
-    pub(crate) fn project_of(&self, lent: &Lent) -> Result<Project> {
+    pub(crate) fn project_of(&self, lent: &SharedDirectory) -> Result<Project> {
         self.instance
             .layout(&SpaceId::local())?
             .adopt_again(&lent.project)

@@ -16,28 +16,28 @@ const REST: Duration = Duration::from_secs(10);
 const RESTING: usize = 32;
 
 #[derive(Debug, Default)]
-pub(super) struct Hands(Mutex<Resting>);
+pub(super) struct ThreadPool(Mutex<Resting>);
 
 #[derive(Debug, Default)]
 struct Resting {
     /// The last to rest is the first to be called.
-    hands: Vec<Hand>,
+    threads: Vec<IdleThread>,
     numbers: u64,
 }
 
 /// A thread that has nothing to do.
 #[derive(Debug)]
-struct Hand {
+struct IdleThread {
     number: u64,
     to: SyncSender<Work>,
 }
 
-impl Hands {
+impl ThreadPool {
     /// To one that rests, or to a new one.
     pub(super) fn give(self: &Arc<Self>, work: Work) -> io::Result<()> {
-        let resting = locked(&self.0).hands.pop();
+        let resting = locked(&self.0).threads.pop();
         let to = match resting {
-            Some(hand) => hand.to,
+            Some(idle) => idle.to,
             None => self.hire()?,
         };
         to.send(work)
@@ -57,25 +57,25 @@ impl Hands {
     fn rest(&self) -> Option<(u64, Receiver<Work>)> {
         let (to, from) = sync_channel(1);
         let mut resting = locked(&self.0);
-        if resting.hands.len() >= RESTING {
+        if resting.threads.len() >= RESTING {
             return None;
         }
         resting.numbers += 1;
         let number = resting.numbers;
-        resting.hands.push(Hand { number, to });
+        resting.threads.push(IdleThread { number, to });
         Some((number, from))
     }
 
     /// False: somebody has called it meanwhile, and work is on its way.
     fn leave(&self, number: u64) -> bool {
         let mut resting = locked(&self.0);
-        let place = resting.hands.iter().position(|it| it.number == number);
-        place.map(|place| resting.hands.remove(place)).is_some()
+        let place = resting.threads.iter().position(|it| it.number == number);
+        place.map(|place| resting.threads.remove(place)).is_some()
     }
 }
 
 /// Holds nothing of whose work it does while it rests, so that it keeps nobody from ending.
-fn work_on(all: &Weak<Hands>, mut from: Receiver<Work>) {
+fn work_on(all: &Weak<ThreadPool>, mut from: Receiver<Work>) {
     let Ok(first) = from.recv() else { return };
     first();
     loop {
@@ -111,24 +111,24 @@ mod tests {
 
     use super::*;
 
-    fn resting(hands: &Hands) -> usize {
-        locked(&hands.0).hands.len()
+    fn resting(threads: &ThreadPool) -> usize {
+        locked(&threads.0).threads.len()
     }
 
-    fn on(hands: &Arc<Hands>, work: impl FnOnce() + Send + 'static) {
-        hands.give(Box::new(work)).unwrap();
+    fn on(threads: &Arc<ThreadPool>, work: impl FnOnce() + Send + 'static) {
+        threads.give(Box::new(work)).unwrap();
     }
 
     #[test]
     fn a_thread_that_is_done_takes_the_next_and_two_at_once_have_one_each() {
-        let hands = Arc::new(Hands::default());
+        let threads = Arc::new(ThreadPool::default());
         let (tell, told) = channel::<ThreadId>();
         let mut seen = Vec::new();
         for _ in 0..3 {
             let tell = tell.clone();
-            on(&hands, move || tell.send(thread::current().id()).unwrap());
+            on(&threads, move || tell.send(thread::current().id()).unwrap());
             seen.push(told.recv().unwrap());
-            while resting(&hands) == 0 {
+            while resting(&threads) == 0 {
                 thread::yield_now();
             }
         }
@@ -137,7 +137,7 @@ mod tests {
         let both = Arc::new(Barrier::new(2));
         for _ in 0..2 {
             let (tell, both) = (tell.clone(), Arc::clone(&both));
-            on(&hands, move || {
+            on(&threads, move || {
                 both.wait();
                 tell.send(thread::current().id()).unwrap();
             });
@@ -147,24 +147,27 @@ mod tests {
 
     #[test]
     fn one_whose_work_panics_is_not_called_again_and_nobody_is_kept_from_ending() {
-        let hands = Arc::new(Hands::default());
+        let threads = Arc::new(ThreadPool::default());
         let (tell, told) = channel::<()>();
-        on(&hands, move || {
+        on(&threads, move || {
             let _told_when_dropped = tell;
             panic!("as the test wants");
         });
         assert!(told.recv().is_err());
         let (tell, told) = channel::<()>();
-        on(&hands, move || tell.send(()).unwrap());
+        on(&threads, move || tell.send(()).unwrap());
         told.recv().unwrap();
-        while resting(&hands) == 0 {
+        while resting(&threads) == 0 {
             thread::yield_now();
         }
-        assert_eq!(resting(&hands), 1);
+        assert_eq!(resting(&threads), 1);
         // It lets go a moment after it has lined up.
-        while Arc::strong_count(&hands) > 1 {
+        while Arc::strong_count(&threads) > 1 {
             thread::yield_now();
         }
-        assert!(Arc::into_inner(hands).is_some(), "who rests holds nothing");
+        assert!(
+            Arc::into_inner(threads).is_some(),
+            "who rests holds nothing"
+        );
     }
 }
