@@ -105,7 +105,8 @@ fn carry_out(cli: Cli) -> Result<Exit> {
     }
 }
 
-/// Rejects `--server` on commands that work on this machine alone. `GLOVEBOX_SERVER` may be set for them.
+/// Rejects `--server` on commands that work on this machine alone. `GLOVEBOX_SERVER` may be set for
+/// them.
 fn check_server(cli: &Cli) -> Result<()> {
     let here = match &cli.command {
         Command::Serve(_) => "serve",
