@@ -15,6 +15,73 @@ fn the_readme_begins_with_the_command_that_is_tested() {
     assert_eq!(lines.next(), Some("42"));
 }
 
+/// A reader takes a minute for it; everything else has a place in `docs/`.
+#[test]
+fn the_readme_is_short() {
+    let lines = read("README.md").lines().count();
+    assert!(lines <= 150, "README.md has {lines} lines");
+}
+
+/// The lines of the README's session with a simulation.
+fn recorded(readme: &str) -> Vec<&str> {
+    let mut blocks = readme.split("```console\n").skip(1);
+    let block = blocks.find_map(|rest| {
+        let (block, _) = rest.split_once("```").unwrap();
+        block.contains("--simulate").then_some(block)
+    });
+    block.expect("a simulation in the README").lines().collect()
+}
+
+#[test]
+fn the_picture_of_the_readme_shows_what_is_written_below_it() {
+    let picture = read("docs/recordings/simulate-review-apply.svg");
+    let shown: Vec<String> = picture
+        .lines()
+        .filter(|line| line.starts_with("<text "))
+        .map(|line| {
+            let (_, text) = line.split_once('>').unwrap();
+            let text = text.strip_suffix("</text>").unwrap();
+            text.replace("&lt;", "<")
+                .replace("&gt;", ">")
+                .replace("&amp;", "&")
+        })
+        .collect();
+    let readme = read("README.md");
+    assert_eq!(shown, recorded(&readme), "run scripts/recording");
+}
+
+/// That guide is run by a test, so what it prints is what Glovebox prints.
+#[test]
+fn the_session_of_the_readme_prints_what_its_guide_prints() {
+    let guide = read("docs/guide/simulation.md");
+    let readme = read("README.md");
+    for line in recorded(&readme) {
+        if line.starts_with("$ ") || line == "…" {
+            continue;
+        }
+        let id = line.match_indices("e_").find_map(|(at, _)| {
+            let id = line.get(at..at + 34)?;
+            id[2..]
+                .bytes()
+                .all(|it| it.is_ascii_hexdigit())
+                .then_some(id)
+        });
+        let line = id.map_or(line.to_owned(), |id| line.replace(id, "e_…"));
+        assert!(guide.lines().any(|it| it == line), "{line}");
+    }
+}
+
+#[test]
+fn every_document_is_in_the_index() {
+    let index = read("docs/README.md");
+    let linked: Vec<&str> = index.lines().flat_map(links).collect();
+    for path in files("docs", ".md") {
+        let name = path.strip_prefix("docs").unwrap().to_str().unwrap();
+        let found = name == "README.md" || linked.contains(&name);
+        assert!(found, "docs/README.md does not lead to {name}");
+    }
+}
+
 #[test]
 fn the_licence_is_there_and_is_the_one_that_the_manifest_names() {
     let manifest: toml::Table = read("Cargo.toml").parse().unwrap();

@@ -93,20 +93,77 @@ pub(crate) use workspace::{
     WorkspaceCommand, WorkspaceInfoArgs, WorkspaceRmArgs, WorkspaceVerb,
 };
 
+/// A heading as clap writes its own; where colours are not wanted it is left plain.
+macro_rules! heading {
+    ($words:literal) => {
+        concat!("\x1b[1m\x1b[4m", $words, ":\x1b[0m\n")
+    };
+}
+
+/// The commands in groups, since clap makes one list of them. A test holds it to what they say of
+/// themselves.
+const OVERVIEW: &str = concat!(
+    "{about-with-newline}\n{usage-heading} {usage}\n\n",
+    heading!("Run"),
+    "  run          Run a command in a sandbox
+  code         Run code from a file or from standard input
+  exec         Run a command in a sandbox that is kept
+  skill        Find, check, call, import and remove skills
+  retrieve     Read a page of the web as text\n\n",
+    heading!("See what ran"),
+    "  ps           List execs
+  show         Show the record of an exec
+  logs         Print what an exec wrote
+  artifact     List and get what an exec put into `/workspace/artifacts`
+  cancel       End an exec at a server\n\n",
+    heading!("Simulate and review"),
+    "  effects      Show what an exec did, or would do
+  diff         Show what a simulation, or an exec with `--hold`, would change, as a patch
+  apply        Apply the changes of a simulation
+  discard      Drop what a simulation, or an exec with `--hold`, wrote\n\n",
+    heading!("Files"),
+    "  workspace    List, undo, fork and remove workspaces; keep or discard changes that wait
+  snapshot     Take, list, compare, restore and remove snapshots of a workspace
+  file         Look at, search, change, watch and move the files of a workspace\n\n",
+    heading!("Policy and record"),
+    "  policy       Ask what policy decides, and why
+  approval     Answer what waits for a person, and see what was answered
+  secret       Keep secrets, and say who may use them
+  audit        Read, verify and export the ledger\n\n",
+    heading!("Agents and servers"),
+    "  mcp          Serve tools to an agent, by MCP on standard input and output
+  serve        Serve the API over HTTP
+  token        Make, list and revoke the tokens of a server
+  settings     Show and change what an operator may change while servers run
+  webhook      List webhooks, and what became of their messages\n\n",
+    heading!("This machine"),
+    "  doctor       Say what this host can enforce, with evidence and fixes
+  backend      Show what execs can run in here, and what each enforces
+  sandbox      Make, list, explain and remove sandboxes that outlive an exec
+  image        Import, list and remove images for native sandboxes
+  cache        List, fill, remove and prune the caches that sandboxes are given
+  bench        Measure this program beside the peers found on this host
+  completions  Print a completion script for a shell
+  man          Print the manual page, or write one page per command\n\n",
+    heading!("Global options"),
+    "{options}{after-help}"
+);
+
 /// Runs any code, command or tool an agent asks for, in real isolation, and keeps a record.
 #[derive(Debug, Parser)]
-#[command(name = "glovebox", version, max_term_width = 100)]
+#[command(name = "glovebox", version, max_term_width = 100, help_template = OVERVIEW)]
+#[command(disable_help_flag = true)]
 #[command(after_help = "Examples:
   glovebox run -- python3 -c 'print(6*7)'       run a command on the current directory
   glovebox run --timeout 30s --json -- pytest   with a limit, and the record as JSON
-  glovebox code python script.py                run code from a file or from standard input
-  glovebox exec SANDBOX -- make test            run it in a sandbox that is kept
-  glovebox ps --all                             what ran, newest first
+  glovebox run --simulate -- ./migrate.sh       see what it would do, before it happens
   glovebox workspace undo                       take back what the last exec did to its files
-  glovebox serve                                the API, for agents and platforms
   glovebox mcp install claude                   the tools, in an agent's host
+  glovebox serve                                the API, for agents and platforms
   glovebox --server URL run --scratch -- make   the same at a server
-  glovebox doctor                               what this host can enforce")]
+  glovebox doctor                               what this host can enforce
+
+`glovebox COMMAND -h` shows the usual options of a command, `--help` all of them.")]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -114,30 +171,39 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+/// What every command takes, listed after its own options.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Where records, workspaces and the ledger are kept [env: GLOVEBOX_STATE_DIR]
-    #[arg(long, global = true, value_name = "DIR")]
-    pub(crate) state_dir: Option<PathBuf>,
-    /// Policy and settings, in TOML [env: GLOVEBOX_CONFIG]
-    #[arg(long, global = true, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// A policy that is only tried: what it would have decided otherwise is written to the ledger
-    /// [env: GLOVEBOX_SHADOW_POLICY]
-    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
-    pub(crate) shadow_policy: Option<PathBuf>,
-    /// Ask this server instead: `http://`, `https://` or `unix:/path` [env: GLOVEBOX_SERVER]
+    /// Print JSON instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Print only what was asked for, no notes
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// Ask this server, by HTTP or `unix:/path` [env: GLOVEBOX_SERVER]
     ///
+    /// `http://HOST:PORT`, `https://HOST:PORT` or `unix:/path`.
     /// The token comes from `GLOVEBOX_TOKEN`, from `--token-file`, or, for your own server on this
     /// machine, from its state directory.
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) server: Option<Address>,
-    /// The file that holds the token for the server
+    /// Policy and settings, in TOML [env: GLOVEBOX_CONFIG]
     #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where everything durable is kept [env: GLOVEBOX_STATE_DIR]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) state_dir: Option<PathBuf>,
+    /// The file that holds the token for the server
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
     pub(crate) token_file: Option<PathBuf>,
     /// The authorities that may vouch for the server, in PEM, instead of the system's
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
     pub(crate) ca_file: Option<PathBuf>,
+    /// A policy that is only tried: what it would have decided otherwise is written to the ledger
+    /// [env: GLOVEBOX_SHADOW_POLICY]
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
+    pub(crate) shadow_policy: Option<PathBuf>,
     /// A PostgreSQL to keep records in, shared by servers [env: GLOVEBOX_DATABASE]
     #[arg(long, global = true, value_name = "URL", hide_short_help = true)]
     pub(crate) database: Option<String>,
@@ -153,12 +219,10 @@ pub(crate) struct Global {
     /// A directory of skills beside those that come with Glovebox [env: GLOVEBOX_SKILLS_DIR]
     #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
     pub(crate) skills_dir: Option<PathBuf>,
-    /// Print JSON instead of text
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-    /// Print only what was asked for, no notes
-    #[arg(long, short, global = true)]
-    pub(crate) quiet: bool,
+    /// Print help: `-h` the usual options, `--help` all of them
+    // Our own, so that it stands among these.
+    #[arg(long, short, global = true, action = clap::ArgAction::Help)]
+    help: Option<bool>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -166,36 +230,36 @@ pub(crate) enum Command {
     Run(RunArgs),
     Code(CodeArgs),
     Exec(ExecArgs),
+    Skill(SkillCommand),
+    Retrieve(RetrieveArgs),
     Ps(PsArgs),
     Show(ShowArgs),
     Logs(LogsArgs),
+    Artifact(ArtifactCommand),
     Cancel(CancelArgs),
     Effects(EffectsArgs),
     /// Show what a simulation, or an exec with `--hold`, would change, as a patch
     Diff(ChangesArgs),
     Apply(ApplyArgs),
     Discard(DiscardArgs),
-    Serve(ServeArgs),
-    Mcp(McpCommand),
-    Token(TokenCommand),
-    Settings(SettingsCommand),
-    Sandbox(SandboxCommand),
     Workspace(WorkspaceCommand),
     Snapshot(SnapshotCommand),
     File(FileCommand),
-    Artifact(ArtifactCommand),
-    Cache(CacheCommand),
-    Retrieve(RetrieveArgs),
-    Skill(SkillCommand),
-    Webhook(WebhookCommand),
-    Image(ImageCommand),
-    Backend(BackendCommand),
-    Doctor(DoctorArgs),
-    Bench(BenchArgs),
     Policy(PolicyCommand),
     Approval(ApprovalCommand),
     Secret(SecretCommand),
     Audit(AuditCommand),
+    Mcp(McpCommand),
+    Serve(ServeArgs),
+    Token(TokenCommand),
+    Settings(SettingsCommand),
+    Webhook(WebhookCommand),
+    Doctor(DoctorArgs),
+    Backend(BackendCommand),
+    Sandbox(SandboxCommand),
+    Image(ImageCommand),
+    Cache(CacheCommand),
+    Bench(BenchArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }
@@ -208,6 +272,12 @@ pub(crate) enum Command {
 /// gate.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  glovebox run -- make test
+  glovebox run --memory 512M --timeout 30s -- ./untrusted.sh
+  glovebox run --simulate -- ./migrate.sh
+
+`glovebox run --help` has all options, exit codes and more examples.")]
+#[command(after_long_help = "Examples:
   glovebox run -- make test
   glovebox run --memory 512M --pids 64 -- ./untrusted.sh
   glovebox run --simulate -- ./migrate.sh
@@ -322,5 +392,72 @@ mod tests {
     #[test]
     fn the_command_line_contradicts_itself_nowhere() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_is_in_one_group_with_what_it_says_of_itself() {
+        let listed: Vec<(&str, String)> = OVERVIEW
+            .lines()
+            .filter_map(|line| line.strip_prefix("  ")?.split_once(' '))
+            .map(|(name, about)| (name, about.trim_start().to_owned()))
+            .collect();
+        let all = Cli::command();
+        let there: Vec<(&str, String)> = all
+            .get_subcommands()
+            .map(|it| (it.get_name(), it.get_about().unwrap().to_string()))
+            .collect();
+        assert_eq!(listed, there);
+    }
+
+    /// Every option that a command takes, by what is printed.
+    fn options(words: &str) -> Vec<String> {
+        let printed = Cli::try_parse_from(words.split(' '))
+            .unwrap_err()
+            .to_string();
+        let starts = printed.lines().filter_map(|line| {
+            let line = line.trim_start();
+            line.starts_with('-').then_some(line)
+        });
+        starts
+            .flat_map(|line| line.split([' ', ',']).take(3))
+            .filter(|word| word.starts_with("--"))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    #[test]
+    fn the_short_help_of_run_has_the_usual_options_and_the_long_one_all() {
+        let (short, long) = (options("glovebox run -h"), options("glovebox run --help"));
+        assert!(short.len() * 2 < long.len(), "{short:?} {long:?}");
+        assert!(short.iter().all(|it| long.contains(it)), "{short:?}");
+        for usual in ["--scratch", "--timeout", "--memory", "--simulate", "--json"] {
+            assert!(short.iter().any(|it| it == usual), "{usual}");
+        }
+        let run = Cli::command();
+        let run = run.find_subcommand("run").unwrap();
+        for option in run.get_arguments().filter_map(clap::Arg::get_long) {
+            assert!(long.contains(&format!("--{option}")), "{option}");
+        }
+    }
+
+    #[test]
+    fn global_options_come_last() {
+        for words in [
+            "glovebox -h",
+            "glovebox run -h",
+            "glovebox workspace undo --help",
+        ] {
+            let printed = Cli::try_parse_from(words.split(' '))
+                .unwrap_err()
+                .to_string();
+            let (_, last) = printed.split_once("Global options:\n").unwrap();
+            assert!(
+                last.contains("--json") && last.contains("-h, --help"),
+                "{words}: {last}"
+            );
+            let after = last.split("Examples:").next().unwrap();
+            let heading = |line: &&str| !line.starts_with(' ') && line.ends_with(':');
+            assert_eq!(after.lines().find(heading), None, "{words}");
+        }
     }
 }

@@ -105,7 +105,8 @@ fn carry_out(cli: Cli) -> Result<Exit> {
     }
 }
 
-/// A server that was named and is not asked would surprise. One in the environment may be.
+/// Rejects `--server` on commands that work on this machine alone. `GLOVEBOX_SERVER` may be set for
+/// them.
 fn check_server(cli: &Cli) -> Result<()> {
     let here = match &cli.command {
         Command::Serve(_) => "serve",

@@ -6,10 +6,10 @@ use clap::{Args, Subcommand, ValueEnum};
 use glovebox_engine::ImageReference;
 use glovebox_workspace::image::ImageName;
 
-/// Bring in, list and remove images that native sandboxes can have as their root directory
+/// Import, list and remove images for native sandboxes
 ///
-/// They lie unpacked in the state directory and are only read. They come from a registry, or as a file,
-/// a directory or standard input.
+/// An image is the root directory of a sandbox. It lies unpacked in the state directory and is only
+/// read. It comes from a registry, or as a file, a directory or standard input.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   glovebox image pull docker.io/python:3.12

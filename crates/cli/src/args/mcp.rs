@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use glovebox_model::{ProjectId, Settings};
 
-/// Be the tools of an agent: speak the Model Context Protocol on standard input and output
+/// Serve tools to an agent, by MCP on standard input and output
 ///
-/// An agent's host starts this, from the directory that it works on; `glovebox mcp install` tells a
-/// host about it. That directory is the agent's workspace, each thing it runs has a sandbox of its
-/// own, policy and approvals hold as everywhere, and no server is needed. Where people have to agree
-/// they are asked in the host if it can ask them.
+/// MCP is the Model Context Protocol. An agent's host starts this, from the directory that it works
+/// on; `glovebox mcp install` tells a host about it. That directory is the agent's workspace, each
+/// thing it runs has a sandbox of its own, policy and approvals hold as everywhere, and no server is
+/// needed. Where people have to agree they are asked in the host if it can ask them.
 ///
 /// Hosts that speak HTTP can use a server instead: `glovebox serve` has the same tools at `/mcp`.
 #[derive(Debug, Args)]

@@ -39,15 +39,32 @@ pub(crate) struct PlaceOptions {
     #[arg(long, conflicts_with = "project", help_heading = "Workspace")]
     pub(crate) scratch: bool,
     /// May the workspace be changed?
-    #[arg(long, value_name = "ACCESS", value_parser = access(), help_heading = "Workspace")]
+    #[arg(
+        long,
+        value_name = "ACCESS",
+        value_parser = access(),
+        help_heading = "Workspace",
+        hide_short_help = true,
+    )]
     pub(crate) workspace: Option<Access>,
     /// Interpreters from your home to show inside, read-only: `auto`, `off`, a kind or a directory
-    #[arg(long, value_name = "WHAT", help_heading = "Workspace")]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        help_heading = "Workspace",
+        hide_short_help = true
+    )]
     pub(crate) toolchain: Vec<OsString>,
 
     /// How long its sandbox lives: `exec` is a fresh one; the others are kept for the session, the
     /// agent or everybody
-    #[arg(long, value_name = "HOW", value_parser = lifetime(&Lifetime::ALL), help_heading = "Sandbox")]
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_parser = lifetime(&Lifetime::ALL),
+        help_heading = "Sandbox",
+        hide_short_help = true,
+    )]
     pub(crate) lifetime: Option<Lifetime>,
     /// Run it in this sandbox that is kept, on its workspace
     #[arg(
@@ -56,7 +73,8 @@ pub(crate) struct PlaceOptions {
         conflicts_with_all = [
             "lifetime", "project", "scratch", "toolchain", "backend", "runtime", "image"
         ],
-        help_heading = "Sandbox"
+        help_heading = "Sandbox",
+        hide_short_help = true,
     )]
     pub(crate) sandbox: Option<String>,
 }
@@ -68,7 +86,12 @@ pub(crate) struct BackendOptions {
     #[arg(long, value_name = "NAME", value_parser = BackendParser, help_heading = "Sandbox")]
     pub(crate) backend: Option<BackendRef>,
     /// The container runtime, such as `runsc`
-    #[arg(long, value_name = "NAME", help_heading = "Sandbox")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        help_heading = "Sandbox",
+        hide_short_help = true
+    )]
     pub(crate) runtime: Option<String>,
     /// The image that is its root directory
     #[arg(long, value_name = "NAME", help_heading = "Sandbox")]
@@ -88,35 +111,80 @@ pub(crate) struct LimitOptions {
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub(crate) cpus: Option<Cpus>,
     /// End it after this much processor time
-    #[arg(long, value_name = "TIME", help_heading = "Limits")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        help_heading = "Limits",
+        hide_short_help = true
+    )]
     pub(crate) cpu_time: Option<Millis>,
     /// New bytes on disk
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
     pub(crate) disk: Option<Bytes>,
     /// New files on disk
-    #[arg(long, value_name = "N", help_heading = "Limits")]
+    #[arg(
+        long,
+        value_name = "N",
+        help_heading = "Limits",
+        hide_short_help = true
+    )]
     pub(crate) files: Option<Count>,
     /// Open files of one process
-    #[arg(long, value_name = "N", help_heading = "Limits")]
+    #[arg(
+        long,
+        value_name = "N",
+        help_heading = "Limits",
+        hide_short_help = true
+    )]
     pub(crate) open_files: Option<Count>,
     /// Graphics processors, if policy grants them
-    #[arg(long, value_name = "N", help_heading = "Limits")]
+    #[arg(
+        long,
+        value_name = "N",
+        help_heading = "Limits",
+        hide_short_help = true
+    )]
     pub(crate) gpus: Option<Count>,
     /// Tensor processors, if policy grants them
-    #[arg(long, value_name = "N", help_heading = "Limits")]
+    #[arg(
+        long,
+        value_name = "N",
+        help_heading = "Limits",
+        hide_short_help = true
+    )]
     pub(crate) tpus: Option<Count>,
     /// Bytes over the network, in both directions together
-    #[arg(long, value_name = "SIZE", help_heading = "Limits")]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        help_heading = "Limits",
+        hide_short_help = true
+    )]
     pub(crate) egress_bytes: Option<Bytes>,
     /// Connections over the network
-    #[arg(long, value_name = "N", help_heading = "Limits")]
+    #[arg(
+        long,
+        value_name = "N",
+        help_heading = "Limits",
+        hide_short_help = true
+    )]
     pub(crate) egress_connections: Option<Count>,
     /// Close the network this long after the start
-    #[arg(long, value_name = "TIME", help_heading = "Limits")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        help_heading = "Limits",
+        hide_short_help = true
+    )]
     pub(crate) network_time: Option<Millis>,
     /// Refuse unless the kernel keeps this; may be given more than once. `kernel-limits`: every
     /// limit, so that none is only watched
-    #[arg(long, value_name = "WHAT", help_heading = "Limits")]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        help_heading = "Limits",
+        hide_short_help = true
+    )]
     pub(crate) require: Vec<Requirement>,
     /// What happens when a flag asks for more than policy allows
     #[arg(
@@ -124,7 +192,8 @@ pub(crate) struct LimitOptions {
         value_name = "HOW",
         value_parser = on_exceed(),
         default_value = "refuse",
-        help_heading = "Limits"
+        help_heading = "Limits",
+        hide_short_help = true,
     )]
     pub(crate) on_exceed: OnExceed,
 }
@@ -139,7 +208,13 @@ pub(crate) struct WhoOptions {
     #[arg(long, value_name = "ID", value_parser = id, help_heading = "Sandbox")]
     pub(crate) session: Option<String>,
     /// The conversation this belongs to: what a person allows in one holds in no other
-    #[arg(long, value_name = "ID", value_parser = id, help_heading = "Policy")]
+    #[arg(
+        long,
+        value_name = "ID",
+        value_parser = id,
+        help_heading = "Policy",
+        hide_short_help = true,
+    )]
     pub(crate) conversation: Option<String>,
 }
 
@@ -156,42 +231,75 @@ pub(crate) struct ExecOptions {
     #[arg(long, conflicts_with = "keep_if_ok", help_heading = "Workspace")]
     pub(crate) hold: bool,
     /// Write beside the workspace, and keep it only if the exec succeeds
-    #[arg(long, help_heading = "Workspace")]
+    #[arg(long, help_heading = "Workspace", hide_short_help = true)]
     pub(crate) keep_if_ok: bool,
 
     /// End it after this time (`30s`, `5m`)
     #[arg(long, value_name = "TIME", help_heading = "Limits")]
     pub(crate) timeout: Option<Millis>,
     /// Bytes of stdout and of stderr that are kept; the rest is read and dropped
-    #[arg(long, value_name = "SIZE", help_heading = "Limits")]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        help_heading = "Limits",
+        hide_short_help = true
+    )]
     pub(crate) max_output: Option<Bytes>,
     /// Bytes of artifacts that are kept
-    #[arg(long, value_name = "SIZE", help_heading = "Limits")]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        help_heading = "Limits",
+        hide_short_help = true
+    )]
     pub(crate) max_artifacts: Option<Bytes>,
 
     /// Set an environment variable; nothing is inherited
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Program")]
     pub(crate) env: Vec<OsString>,
-    /// A secret that it needs, by name (`glovebox secret`); you are asked about it unless it is
-    /// granted. As a `file` in /run/secrets, or as a `descriptor`, through the `broker`, or in the
-    /// `env`; VARIABLE says where it is. Repeatable
+    /// A secret that it needs, by name; repeatable
+    ///
+    /// `glovebox secret set` sets one. You are asked about it unless it is granted. HOW it is given:
+    /// as a `file` in /run/secrets, as a `descriptor`, through the `broker`, or in the `env`;
+    /// VARIABLE says where it is.
     #[arg(long, value_name = "NAME[=HOW][:VARIABLE]", help_heading = "Program")]
     pub(crate) secret: Vec<OsString>,
     /// Pass standard input through
     #[arg(long, help_heading = "Program")]
     pub(crate) stdin: bool,
     /// Also write the record as JSON to this file
-    #[arg(long, value_name = "FILE", help_heading = "Program")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Program",
+        hide_short_help = true
+    )]
     pub(crate) report: Option<PathBuf>,
     /// Your own name for this exec, unique in its space for each agent
-    #[arg(long, value_name = "ID", help_heading = "Program")]
+    #[arg(
+        long,
+        value_name = "ID",
+        help_heading = "Program",
+        hide_short_help = true
+    )]
     pub(crate) client_id: Option<glovebox_model::ClientId>,
     /// The task this belongs to, for the record
-    #[arg(long, value_name = "ID", help_heading = "Program")]
+    #[arg(
+        long,
+        value_name = "ID",
+        help_heading = "Program",
+        hide_short_help = true
+    )]
     pub(crate) task_id: Option<String>,
 
     /// Declare how dangerous this is; higher tiers get less
-    #[arg(long, value_name = "TIER", value_parser = tier(), help_heading = "Policy")]
+    #[arg(
+        long,
+        value_name = "TIER",
+        value_parser = tier(),
+        help_heading = "Policy",
+        hide_short_help = true,
+    )]
     pub(crate) tier: Option<Tier>,
     /// Network: `none`, unless policy grants more
     #[arg(long, value_name = "MODE", value_parser = network(), help_heading = "Policy")]
@@ -203,15 +311,26 @@ pub(crate) struct ExecOptions {
     #[arg(long, conflicts_with = "on_exceed", help_heading = "Policy")]
     pub(crate) ask: bool,
     /// Why, for whoever is asked
-    #[arg(long, value_name = "TEXT", value_parser = because, help_heading = "Policy")]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        value_parser = because,
+        help_heading = "Policy",
+        hide_short_help = true,
+    )]
     pub(crate) because: Option<String>,
     /// Where a person has to agree first, do not wait for the answer but exit with 5; at a server
     /// the request stays, and `glovebox approval approve ID --run` goes on
-    #[arg(long, help_heading = "Policy")]
+    #[arg(long, help_heading = "Policy", hide_short_help = true)]
     pub(crate) no_wait: bool,
     /// A directory of the host that the operator grants (`host_mounts`), by its place inside; you
     /// are asked about it. Repeatable
-    #[arg(long, value_name = "PLACE", help_heading = "Policy")]
+    #[arg(
+        long,
+        value_name = "PLACE",
+        help_heading = "Policy",
+        hide_short_help = true
+    )]
     pub(crate) mount: Vec<String>,
 }
 

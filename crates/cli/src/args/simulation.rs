@@ -10,27 +10,52 @@ use glovebox_model::{EffectKind, Mode};
 #[derive(Debug, Default, Args)]
 pub(crate) struct SimulationOptions {
     /// Capture what it would do to files, processes and the network; nothing happens
-    #[arg(long, conflicts_with_all = ["hold", "keep_if_ok", "sandbox", "lifetime"], help_heading = "Simulation")]
+    #[arg(
+        long,
+        conflicts_with_all = ["hold", "keep_if_ok", "sandbox", "lifetime"],
+        help_heading = "Simulation",
+    )]
     pub(crate) simulate: bool,
     /// Keep what it writes only if it succeeds and the gates agree
-    #[arg(long, conflicts_with_all = ["simulate", "hold", "keep_if_ok", "sandbox", "lifetime"], help_heading = "Simulation")]
+    #[arg(
+        long,
+        conflicts_with_all = ["simulate", "hold", "keep_if_ok", "sandbox", "lifetime"],
+        help_heading = "Simulation",
+    )]
     pub(crate) transactional: bool,
     /// What a simulated program is told: JSON with `responses`, `faults`, `data`
     #[arg(
         long,
         value_name = "FILE",
         requires = "simulate",
-        help_heading = "Simulation"
+        help_heading = "Simulation",
+        hide_short_help = true
     )]
     pub(crate) responses: Option<PathBuf>,
     /// Tell reads of files too
-    #[arg(long, requires = "simulate", help_heading = "Simulation")]
+    #[arg(
+        long,
+        requires = "simulate",
+        help_heading = "Simulation",
+        hide_short_help = true
+    )]
     pub(crate) reads: bool,
     /// Tell effects as they are seen, on standard error
-    #[arg(long, requires = "simulate", help_heading = "Simulation")]
+    #[arg(
+        long,
+        requires = "simulate",
+        help_heading = "Simulation",
+        hide_short_help = true
+    )]
     pub(crate) live: bool,
     /// Run it on changes that wait, as if they had been kept; what it writes is thrown away
-    #[arg(long, value_name = "EXEC", conflicts_with_all = ["simulate", "transactional", "hold", "keep_if_ok", "scratch"], help_heading = "Simulation")]
+    #[arg(
+        long,
+        value_name = "EXEC",
+        conflicts_with_all = ["simulate", "transactional", "hold", "keep_if_ok", "scratch"],
+        help_heading = "Simulation",
+        hide_short_help = true,
+    )]
     pub(crate) over: Option<String>,
 }
 
@@ -72,7 +97,7 @@ fn kind() -> impl TypedValueParser<Value = EffectKind> {
     })
 }
 
-/// Make a simulation true
+/// Apply the changes of a simulation
 ///
 /// Keeps exactly the files that it wrote, all or none, unless the workspace has changed there since.
 /// With `--rerun` it is run for real instead: its scripts must be the same, whatever leaves must be

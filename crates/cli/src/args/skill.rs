@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use super::options::RunOptions;
 
-/// Find, check, call, take in and remove skills
+/// Find, check, call, import and remove skills
 ///
 /// A skill is a directory with a `manifest.json`: a program with described inputs and outputs, and
 /// with what it may do and use. Some come with Glovebox; a directory of your own is named by

@@ -6,10 +6,11 @@ use glovebox_model::DeliveryState;
 
 use super::options::{id, words};
 
-/// See who is told of approvals and of the ends of execs, and how that went
+/// List webhooks, and what became of their messages
 ///
-/// Webhooks are `[[webhook]]` sections of the configuration. Only a server sends: what a `glovebox
-/// run` on the state directory of a server does is told by that server.
+/// They are told of approvals and of the ends of execs. Webhooks are `[[webhook]]` sections of the
+/// configuration. Only a server sends: what a `glovebox run` on the state directory of a server does
+/// is told by that server.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   glovebox webhook ls
@@ -55,7 +56,7 @@ pub(crate) struct DeliveriesArgs {
     pub(crate) cursor: Option<String>,
 }
 
-/// Send a message that is about nothing, and say whether it arrived
+/// Send a test message, and say whether it arrived
 ///
 /// A server sends it as it sends all others; without `--server` this command does so itself, once.
 #[derive(Debug, Args)]

@@ -13,7 +13,7 @@ pub(crate) struct WhichOptions {
     pub(crate) project: Option<ProjectId>,
 }
 
-/// List, seed, reset, undo, roll back, fork and remove workspaces, and decide about changes that wait
+/// List, undo, fork and remove workspaces; keep or discard changes that wait
 ///
 /// A workspace is the current directory, as `glovebox run` takes it, or one that Glovebox keeps
 /// (`--project`). At a server with `--server`, which has only the second kind.

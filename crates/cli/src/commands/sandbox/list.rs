@@ -45,7 +45,7 @@ pub(crate) fn run(global: &Global, args: SandboxLsArgs) -> Result<Exit> {
         stdout::text(&table.text(Paint::on(&std::io::stdout())))?;
         if rows.iter().any(|(_, matches)| *matches == Some(false)) {
             render::note(
-                "`changed`: one made now would be another; \
+                "`changed`: the configuration differs from the one it was created with; \
                  `glovebox sandbox recreate --mismatched` makes those anew",
             );
         }

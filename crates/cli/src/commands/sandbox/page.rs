@@ -122,8 +122,8 @@ fn explained(explanation: &SandboxExplanation, now: Timestamp, paint: Paint) -> 
         Next::Same => (Tone::Good, "the next exec runs in it"),
         Next::Kept => (
             Tone::Caution,
-            "the next exec runs in it, though one made now would be another: it was used a moment \
-             ago",
+            "the next exec runs in it, though the configuration differs from the one it was created \
+             with: it was used a moment ago",
         ),
         Next::Replaced => (Tone::Caution, "the next exec makes it anew"),
         Next::Refused => (Tone::Bad, "the next exec is refused"),
