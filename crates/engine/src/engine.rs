@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 
 use glovebox_backend::{Cancel, Native, Sink};
 use glovebox_model::{Error, Result};
@@ -71,8 +71,6 @@ pub struct Engine {
     pub approvals: Approvals,
     pub(crate) effects: Effects,
     pub webhooks: Webhooks,
-    /// What was cut off by a crash was finished, as far as it could be.
-    finished: Once,
 }
 
 /// How an engine is set up.
@@ -129,6 +127,14 @@ impl Engine {
         let registry = Arc::new(SandboxRegistry::new(&instance));
         let workspaces = Workspaces::new(&instance, &secrets, &simulations, &registry, homes);
         let workspaces = Arc::new(workspaces.lending(lends)?);
+        let weak = Arc::downgrade(&workspaces);
+        instance.on_lost(move || {
+            // One of them may have been carrying its changes over. What cannot be finished now keeps
+            // its note, and is finished before anything else is done in that workspace.
+            if let Some(workspaces) = weak.upgrade() {
+                let _ = workspaces.finish_all();
+            }
+        });
         Ok(Self {
             sandboxes: Sandboxes::new(&instance, &registry, &network, &workspaces),
             approvals: Approvals::new(&instance, &secrets, &simulations),
@@ -140,21 +146,12 @@ impl Engine {
             simulations,
             registry,
             workspaces,
-            finished: Once::new(),
         })
     }
 
     /// Takes down what a crash left before anything else is written.
     pub fn store(&self) -> Result<&Store> {
-        let store = self.instance.store()?;
-        let lost = self.recovered().is_some_and(|it| !it.lost.is_empty());
-        if lost {
-            // One of them may have been carrying its changes over. What cannot be finished now keeps
-            // its note, and is finished before anything else is done in that workspace.
-            self.finished
-                .call_once(|| drop(self.workspaces.finish_all()));
-        }
-        Ok(store)
+        self.instance.store()
     }
 
     /// What this start found of an earlier crash, once the store is open.

@@ -2,6 +2,7 @@
 //! in force and which backends there are. Every part of the engine stands on it.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use glovebox_backend::Ground;
@@ -50,6 +51,18 @@ pub(crate) struct Instance {
     known_secrets: Known,
     backends: Backends,
     purpose: Purpose,
+    /// Called once, when what a crash left was found.
+    on_lost: OnceLock<OnLost>,
+}
+
+type Hook = Box<dyn Fn() + Send + Sync>;
+
+struct OnLost(Hook);
+
+impl fmt::Debug for OnLost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnLost")
+    }
 }
 
 impl Instance {
@@ -74,6 +87,7 @@ impl Instance {
             policy,
             known_secrets: Known::default(),
             purpose,
+            on_lost: OnceLock::new(),
         })
     }
 
@@ -93,7 +107,12 @@ impl Instance {
             true => self.recover(&store)?,
             false => Recovered::default(),
         };
-        let (store, _) = self.store.get_or_init(|| (store, recovered));
+        let (store, recovered) = self.store.get_or_init(|| (store, recovered));
+        if !recovered.lost.is_empty()
+            && let Some(OnLost(hook)) = self.on_lost.get()
+        {
+            hook();
+        }
         Ok(store)
     }
 
@@ -148,6 +167,11 @@ impl Instance {
 
     pub(crate) fn backends(&self) -> &Backends {
         &self.backends
+    }
+
+    /// `hook` is called when the store was opened and execs were found whose process is gone.
+    pub(crate) fn on_lost(&self, hook: impl Fn() + Send + Sync + 'static) {
+        let _ = self.on_lost.set(OnLost(Box::new(hook)));
     }
 
     /// The configuration in force.

@@ -510,7 +510,7 @@ impl Dispatcher {
         self.news.subscribe()
     }
 
-    /// As [`crate::Engine::replay`].
+    /// As [`crate::Approvals::replay`].
     pub fn replay(&self, space: &SpaceId, policy: &Config, most: u64) -> Result<Replayed> {
         self.engine.approvals.replay(space, policy, most)
     }

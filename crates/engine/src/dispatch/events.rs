@@ -3,9 +3,15 @@
 
 use std::os::unix::fs::FileExt;
 
-use glovebox_model::{Code, Effect, Error, Exec, Result, Stage, Status, Stream};
+use glovebox_model::{
+    Attempt, Code, Effect, Error, Exec, Result, Stage, Status, Stream, WorkspaceRef,
+};
 use glovebox_workspace::{Happened, JournalEntry, Layout};
 use jiff::{SignedDuration, Timestamp};
+
+use super::Dispatcher;
+use crate::effects::Rehearsed;
+use crate::visibility::Seen;
 
 /// How long events can be read after an exec's end.
 pub const EVENTS_KEPT: SignedDuration = SignedDuration::from_hours(24);
@@ -152,4 +158,42 @@ fn expired(exec: &Exec) -> Error {
         format!("the events of `{id}` were kept for {hours} hours after its end"),
     )
     .hint("its record, its output and its artifacts are still there")
+}
+
+impl Dispatcher {
+    /// At most `most` events after number `after`.
+    pub fn events(&self, exec: &Seen<Exec>, after: u64, most: usize) -> Result<EventPage> {
+        read(&*self.layout(&exec.ids.space_id)?, exec, after, most)
+    }
+
+    /// At most so many attempts to get out, from a place in the log on, and the place after them.
+    pub fn network(
+        &self,
+        exec: &Seen<Exec>,
+        from: u64,
+        most: usize,
+    ) -> Result<(Vec<Attempt>, u64)> {
+        self.engine.network.network_log(exec, from, most)
+    }
+
+    /// What an exec did, from a place in its log on; the place after it, and whether that is all.
+    pub fn effects(
+        &self,
+        exec: &Seen<Exec>,
+        from: u64,
+        most: usize,
+    ) -> Result<(Vec<Effect>, u64, bool)> {
+        self.engine.effects.read(exec, from, most)
+    }
+
+    /// The call that does a simulation for real.
+    pub fn rehearsed(&self, exec: &Seen<Exec>) -> Result<Rehearsed> {
+        let space = &exec.ids.space_id;
+        let mut rehearsed = self.engine.simulations.rehearsed(space, &exec.exec_id)?;
+        // `glovebox run` stood in it, and so it did not say where that was.
+        if let Some(lent) = self.engine.workspaces.lent_as(space, &exec.project_id) {
+            rehearsed.call.workspace = WorkspaceRef::Adopted(lent.path().to_owned());
+        }
+        Ok(rehearsed)
+    }
 }

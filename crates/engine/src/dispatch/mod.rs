@@ -28,15 +28,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use glovebox_model::{
-    Attempt, Call, Code, Correlation, Effect, Error, Exec, ExecId, ProjectId, Result, Settings,
-    SpaceId, Stage, Status, WorkspaceRef,
+    Call, Code, Correlation, Error, Exec, ExecId, ProjectId, Result, Settings, SpaceId, Stage,
+    Status,
 };
 use glovebox_policy::{Config, Explanation, HostFacts, Surface, ToolPolicy};
 use glovebox_store::{Actor, StateDir, Store};
 use glovebox_workspace::{Layout, toolchain};
 use tokio::sync::watch;
 
-use crate::effects::Rehearsed;
 use crate::engine::{self, Engine};
 use crate::instance::Purpose;
 use crate::patience::Wait;
@@ -411,42 +410,6 @@ impl Dispatcher {
     pub fn attend(&self, exec: &Seen<Exec>) -> Option<Attended> {
         let live = self.live_one(&exec.ids.space_id, &exec.exec_id);
         live.map(Attended::new)
-    }
-
-    /// At most `most` events after number `after`.
-    pub fn events(&self, exec: &Seen<Exec>, after: u64, most: usize) -> Result<EventPage> {
-        events::read(&*self.layout(&exec.ids.space_id)?, exec, after, most)
-    }
-
-    /// At most so many attempts to get out, from a place in the log on, and the place after them.
-    pub fn network(
-        &self,
-        exec: &Seen<Exec>,
-        from: u64,
-        most: usize,
-    ) -> Result<(Vec<Attempt>, u64)> {
-        self.engine.network.network_log(exec, from, most)
-    }
-
-    /// What an exec did, from a place in its log on; the place after it, and whether that is all.
-    pub fn effects(
-        &self,
-        exec: &Seen<Exec>,
-        from: u64,
-        most: usize,
-    ) -> Result<(Vec<Effect>, u64, bool)> {
-        self.engine.effects.read(exec, from, most)
-    }
-
-    /// The call that does a simulation for real.
-    pub fn rehearsed(&self, exec: &Seen<Exec>) -> Result<Rehearsed> {
-        let space = &exec.ids.space_id;
-        let mut rehearsed = self.engine.simulations.rehearsed(space, &exec.exec_id)?;
-        // `glovebox run` stood in it, and so it did not say where that was.
-        if let Some(lent) = self.engine.workspaces.lent_as(space, &exec.project_id) {
-            rehearsed.call.workspace = WorkspaceRef::Adopted(lent.path().to_owned());
-        }
-        Ok(rehearsed)
     }
 
     /// One that waits is canceled at once; one that runs is asked to end, and killed if it does

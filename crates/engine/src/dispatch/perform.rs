@@ -113,7 +113,7 @@ impl Dispatcher {
             dispatcher: self,
             live: &live,
             cancel: &cancel,
-            stock: PooledSource {
+            source: PooledSource {
                 dispatcher: self,
                 cancel: Some(&cancel),
             },
@@ -263,7 +263,7 @@ struct ServerRun<'d> {
     dispatcher: &'d Dispatcher,
     live: &'d Live,
     cancel: &'d Cancel,
-    stock: PooledSource<'d>,
+    source: PooledSource<'d>,
     reporter: Reporter<'d>,
     stdin: Option<Vec<u8>>,
     /// The same, for the program.
@@ -315,7 +315,7 @@ impl Runner for ServerRun<'_> {
             let message = "the standard input cannot be kept";
             Error::new(Code::Busy, Stage::Admit, message).caused_by(error)
         })?;
-        Ok(&mut self.stock)
+        Ok(&mut self.source)
     }
 
     fn open(&mut self, plan: &mut Plan, refused: Option<&Error>) -> Result<Option<Opened>> {

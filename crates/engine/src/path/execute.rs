@@ -33,17 +33,17 @@ impl Engine {
             written,
             notes,
             made_as,
-            stay,
+            workspace_lease,
             route,
             given,
         } = prepared;
         opened.note(notes, made_as);
-        opened.snapshot_before(stay.snapshot.clone());
+        opened.snapshot_before(workspace_lease.snapshot.clone());
         let mut sandbox = sandbox;
         let profile = opened.profile().clone();
         let ready = files
             .place_inputs(&skill::inputs(&call, files.exec()))
-            .and_then(|()| stay.begin())
+            .and_then(|()| workspace_lease.begin())
             .and_then(|()| {
                 self.secrets
                     .masks_for(opened.ids(), call.vouched, &given.recorded())
@@ -52,9 +52,13 @@ impl Engine {
                 let exec = files.exec();
                 let kept = (&project, exec);
                 let listener = io.effects.clone();
-                let mut capture =
-                    self.effects
-                        .capture((&call, &stay.gated), &profile, kept, &masks, listener)?;
+                let mut capture = self.effects.capture(
+                    (&call, &workspace_lease.gated),
+                    &profile,
+                    kept,
+                    &masks,
+                    listener,
+                )?;
                 let simulation = match call.mode {
                     Mode::Simulate => Some(call.simulation.clone().unwrap_or_default()),
                     Mode::Run | Mode::Transactional | Mode::Mock => None,
@@ -95,7 +99,7 @@ impl Engine {
             Err(error) => {
                 let (entry, record) = opened.fail(error);
                 let closed = path::end(self.store()?, entry, record, io.again)?;
-                stay.forget(files.exec(), &project);
+                workspace_lease.forget(files.exec(), &project);
                 let _ = project.forget_inputs(files.exec());
                 let _ = files.discard();
                 return Ok(Walked::Ended(Box::new(closed), sandbox.dismiss()));
@@ -104,15 +108,15 @@ impl Engine {
         let lease = path::admit(opened, sandbox);
         stage::reached("admit");
         let work = project.work().filter(|_| lease.sees_workspace());
-        let own = stay.watched(work, &files);
+        let own = workspace_lease.watched(work, &files);
         let watched: Vec<&Dir> = own.into_iter().chain(&written).collect();
         let mut watch = capture
             .as_mut()
             .map(|it| |notice: Notice| it.observer.noticed(notice));
-        let errand = RunInputs {
+        let inputs = RunInputs {
             order: &order,
             watched: &watched,
-            room: stay.room,
+            room: workspace_lease.room,
             given: &given,
             passage,
             masks,
@@ -120,7 +124,7 @@ impl Engine {
         };
         let (seats, cancel, again) = (io.seats, io.cancel, io.again);
         let mut exited = self.network.watching(recall.as_ref(), || {
-            stage::span("run").in_scope(|| path::run(lease, errand, streams, io))
+            stage::span("run").in_scope(|| path::run(lease, inputs, streams, io))
         });
         drop(recall);
         if let Some(capture) = &capture {
@@ -131,17 +135,17 @@ impl Engine {
             super::start_error::explain(error, &order, &toolchains, host, work);
         }
         stage::reached("run");
-        let memory = stay.artifacts_in_memory();
+        let memory = workspace_lease.artifacts_in_memory();
         let captured =
             stage::span("collect").in_scope(|| path::collect(exited, &files, memory.as_ref()));
         drop(memory);
         stage::reached("collect");
-        let gated = stay.gated.clone();
+        let gated = workspace_lease.gated.clone();
         let mut judging =
             capture.map(|capture| Judging::new(capture, &call, gated, settings, seats, cancel));
         let judged = stage::span("judge").in_scope(|| {
             path::judge(captured, |record| {
-                stay.settle(self, record, judging.as_mut())
+                workspace_lease.settle(self, record, judging.as_mut())
             })
         });
         stage::reached("judge");

@@ -62,7 +62,7 @@ pub(crate) struct PreparedRun {
     /// The kept sandbox that it is.
     pub(crate) made_as: Option<Row>,
     /// What it has of its workspace.
-    pub(crate) stay: WorkspaceLease,
+    pub(crate) workspace_lease: WorkspaceLease,
     /// What it has of a network.
     pub(crate) route: Route,
     pub(crate) given: ExecSecrets,
@@ -71,7 +71,8 @@ pub(crate) struct PreparedRun {
 impl PreparedRun {
     /// It is not to be started after all: nothing of it stays.
     pub(crate) fn discard(self) {
-        self.stay.forget(self.files.exec(), &self.project);
+        self.workspace_lease
+            .forget(self.files.exec(), &self.project);
         let _ = self.project.forget_inputs(self.files.exec());
         let _ = self.files.discard();
     }
@@ -82,7 +83,7 @@ impl PreparedRun {
 struct RunFiles<'a> {
     project: &'a Project,
     files: &'a ExecFiles,
-    stay: &'a WorkspaceLease,
+    workspace_lease: &'a WorkspaceLease,
 }
 
 /// A sandbox with what its user should know of it.
@@ -127,24 +128,24 @@ impl Engine {
             .secrets
             .give(assessed.call(), assessed.profile(), backend)?;
         let order = order(plan, &toolchains, &given)?;
-        let mut stay = self
+        let mut workspace_lease = self
             .workspaces
-            .stay(plan, &project, &|| supply.is_wanted())?;
+            .lease(plan, &project, &|| supply.is_wanted())?;
         let inputs = skill::inputs(assessed.call(), &draft.exec_id);
         let files = match project.make_room(&draft.exec_id, &inputs) {
             Ok(mut files) => {
-                stay.show_inputs(&mut files);
+                workspace_lease.show_inputs(&mut files);
                 files
             }
             Err(error) => {
-                stay.forget(&draft.exec_id, &project);
+                workspace_lease.forget(&draft.exec_id, &project);
                 return Err(error);
             }
         };
         let site = RunFiles {
             project: &project,
             files: &files,
-            stay: &stay,
+            workspace_lease: &workspace_lease,
         };
         let provided = self
             .provide(supply, plan, &order, &toolchains, &given, site)
@@ -154,8 +155,11 @@ impl Engine {
             });
         match provided {
             Ok((provided, streams)) => {
-                stay.tray = provided.tray;
-                let notes = provided.notes.into_iter().chain(stay.notes.clone());
+                workspace_lease.tray = provided.tray;
+                let notes = provided
+                    .notes
+                    .into_iter()
+                    .chain(workspace_lease.notes.clone());
                 Ok(PreparedRun {
                     sandbox: provided.sandbox,
                     order,
@@ -167,13 +171,13 @@ impl Engine {
                     written: provided.written,
                     notes: notes.collect(),
                     made_as: provided.made_as,
-                    stay,
+                    workspace_lease,
                     route: provided.route,
                     given,
                 })
             }
             Err(error) => {
-                stay.forget(&draft.exec_id, &project);
+                workspace_lease.forget(&draft.exec_id, &project);
                 let _ = project.forget_inputs(&draft.exec_id);
                 let _ = files.discard();
                 Err(error)
@@ -193,7 +197,7 @@ impl Engine {
         let RunFiles {
             project,
             files,
-            stay,
+            workspace_lease,
         } = site;
         if let Some(assignment) = plan.assignment() {
             return self.kept(supply, plan, assignment, project, files);
@@ -219,11 +223,11 @@ impl Engine {
             && trust.is_none()
             && observe.is_none()
             && given.handed().is_empty()
-            && stay.is_plain()
-            && stay.denied.is_empty()
-            && stay.caches.is_empty()
+            && workspace_lease.is_plain()
+            && workspace_lease.denied.is_empty()
+            && workspace_lease.caches.is_empty()
             && plan.assessed().call().mounts.is_empty()
-            && stay.largest_file(profile).is_none()
+            && workspace_lease.largest_file(profile).is_none()
             && *toolchains == Toolchains::default()
             && let Some(warm) = self.warm(supply, plan, order, work.is_some(), project)
         {
@@ -250,23 +254,23 @@ impl Engine {
         });
         let spec = Spec {
             profile: named.as_ref().unwrap_or(profile),
-            work: place(stay.shown(work), profile.workspace),
+            work: place(workspace_lease.shown(work), profile.workspace),
             inputs: place(files.inputs(), Access::Ro),
             artifacts: place(
-                Some(files.artifacts()).filter(|_| !stay.is_in_memory()),
+                Some(files.artifacts()).filter(|_| !workspace_lease.is_in_memory()),
                 Access::Rw,
             ),
             home: None,
             image: image.as_ref().map(Held::rootfs),
             toolchains: mounts.collect(),
             links: links.collect(),
-            caches: stay.cache_mounts(),
+            caches: workspace_lease.cache_mounts(),
             mounts: granted.iter().collect(),
             masked: masked(
-                &stay.denied,
+                &workspace_lease.denied,
                 toolchains.mounts.iter().map(|it| it.guest.as_path()),
             )?,
-            largest_file: stay.largest_file(profile),
+            largest_file: workspace_lease.largest_file(profile),
             trust: trust.as_ref().map(Trust::bundle),
             secrets: match given.needs_room() {
                 true => SecretFiles::PerRun,
@@ -277,10 +281,10 @@ impl Engine {
         match plan.chosen().backend {
             BackendName::Native => {
                 let (native, state) = (supply.seat()?.native, self.instance.state().path());
-                let (prepared, tray) = match stay.layers() {
+                let (prepared, tray) = match workspace_lease.layers() {
                     Some(layers) => {
                         let (prepared, tray) = native.open_layered(&spec, layers, state)?;
-                        (prepared, stay.is_in_memory().then_some(tray))
+                        (prepared, workspace_lease.is_in_memory().then_some(tray))
                     }
                     None => (native.open(&spec, state)?, None),
                 };

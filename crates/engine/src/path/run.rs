@@ -150,7 +150,7 @@ fn refusals(traffic: Option<&Traffic>) -> impl Iterator<Item = String> {
     told.chain(rest)
 }
 
-pub(crate) fn run(lease: Lease, errand: RunInputs<'_>, streams: Streams, io: Io<'_>) -> Exited {
+pub(crate) fn run(lease: Lease, inputs: RunInputs<'_>, streams: Streams, io: Io<'_>) -> Exited {
     let Lease {
         approved,
         entry,
@@ -165,7 +165,7 @@ pub(crate) fn run(lease: Lease, errand: RunInputs<'_>, streams: Streams, io: Io<
         passage,
         masks,
         observer,
-    } = errand;
+    } = inputs;
     let mut profile = Cow::Borrowed(approved.assessed().profile());
     if let Some(room) = room {
         room.narrow(&mut profile.to_mut().limits);

@@ -269,6 +269,7 @@ fn has_more(row: &Sandbox, more: &str) -> Error {
 mod tests {
     use super::registry::held_elsewhere;
     use super::*;
+    use glovebox_model::SpaceId;
 
     #[test]
     fn who_names_no_agent_or_session_learns_how() {

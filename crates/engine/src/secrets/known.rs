@@ -151,7 +151,7 @@ impl Known {
 }
 
 impl Dispatcher {
-    /// As the engine's.
+    /// What is looked for in what this caller is told.
     pub fn masks_for(&self, ids: &Correlation, vouched: Vouched) -> Result<Arc<Secrets>> {
         self.engine().secrets.masks_for(ids, vouched, &[])
     }

@@ -29,25 +29,25 @@ impl Workspaces {
     }
 
     /// A cache that cannot be shown costs time and nothing else, so it is only told.
-    pub(super) fn open_caches(&self, plan: &Plan, stay: &mut WorkspaceLease) {
+    pub(super) fn open_caches(&self, plan: &Plan, workspace_lease: &mut WorkspaceLease) {
         let caches = &self.instance.policy.workspace_settings().caches;
         if caches.is_empty() || plan.assignment().is_some() {
             return;
         }
         if plan.chosen().backend != BackendName::Native {
             let note = "caches are shown in native sandboxes only";
-            return stay.notes.push(note.to_owned());
+            return workspace_lease.notes.push(note.to_owned());
         }
         let ids = &plan.assessed().call().ids;
         let owner = self.cache_owner(ids, plan.assessed().call().vouched);
         for (name, settings) in caches {
             let at = settings.at.to_string_lossy();
-            if let Some(path) = stay.denied.below(&at).iter().next() {
+            if let Some(path) = workspace_lease.denied.below(&at).iter().next() {
                 let note = format!(
                     "cache `{}` is not shown: {path} may deny something in it",
                     name.as_str()
                 );
-                stay.notes.push(note);
+                workspace_lease.notes.push(note);
                 continue;
             }
             let mode = match settings.mode {
@@ -62,15 +62,15 @@ impl Workspaces {
                     "cache `{}` is not shown: nothing that this writes may stay unjudged",
                     name.as_str()
                 );
-                stay.notes.push(note);
+                workspace_lease.notes.push(note);
                 continue;
             }
-            if mode == CacheMode::PerUser && stay.is_in_memory() {
+            if mode == CacheMode::PerUser && workspace_lease.is_in_memory() {
                 let note = format!(
                     "cache `{}` is not shown: it lies on disk, and the kernel's disk limit is demanded",
                     name.as_str()
                 );
-                stay.notes.push(note);
+                workspace_lease.notes.push(note);
                 continue;
             }
             let opened = name
@@ -79,10 +79,10 @@ impl Workspaces {
                 .and_then(|name| CacheKey::new(&ids.space_id, owner.as_deref(), name, mode))
                 .and_then(|key| self.instance.layout(&ids.space_id)?.cache(&key));
             match opened {
-                Ok(cache) => stay.caches.push((cache, settings.at.clone())),
+                Ok(cache) => workspace_lease.caches.push((cache, settings.at.clone())),
                 Err(error) => {
                     let note = format!("cache `{}` is not shown: {}", name.as_str(), error.message);
-                    stay.notes.push(note);
+                    workspace_lease.notes.push(note);
                 }
             }
         }

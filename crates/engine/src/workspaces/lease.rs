@@ -170,7 +170,7 @@ impl Workspaces {
     }
 
     /// Enters the workspace. Whatever is missing for what was promised refuses the exec.
-    pub(crate) fn stay(
+    pub(crate) fn lease(
         &self,
         plan: &Plan,
         project: &Project,
@@ -276,7 +276,7 @@ impl Workspaces {
             // The record says what really held.
             *room = room.at_most(bytes, files);
         }
-        let mut stay = WorkspaceLease {
+        let mut workspace_lease = WorkspaceLease {
             occupied,
             layer,
             basis,
@@ -286,8 +286,8 @@ impl Workspaces {
             room,
             ..WorkspaceLease::default()
         };
-        self.open_caches(plan, &mut stay);
-        Ok(stay)
+        self.open_caches(plan, &mut workspace_lease);
+        Ok(workspace_lease)
     }
 }
 
@@ -308,7 +308,7 @@ impl WorkspaceLease {
     }
 
     /// What stands in the sandbox as the workspace.
-    pub(crate) fn shown<'stay>(&'stay self, work: Option<&'stay Dir>) -> Option<&'stay Dir> {
+    pub(crate) fn shown<'lease>(&'lease self, work: Option<&'lease Dir>) -> Option<&'lease Dir> {
         let copy = self.basis.as_ref().and_then(|it| it.copy.as_ref());
         work.map(|work| copy.unwrap_or(work))
     }
@@ -337,11 +337,11 @@ impl WorkspaceLease {
     }
 
     /// The directories on disk that count together against the disk limit.
-    pub(crate) fn watched<'stay>(
-        &'stay self,
-        work: Option<&'stay Dir>,
-        files: &'stay ExecFiles,
-    ) -> Vec<&'stay Dir> {
+    pub(crate) fn watched<'lease>(
+        &'lease self,
+        work: Option<&'lease Dir>,
+        files: &'lease ExecFiles,
+    ) -> Vec<&'lease Dir> {
         let counted = match &self.layer {
             _ if self.is_in_memory() => None,
             Some(layer) => Some(layer.held.upper()),
