@@ -65,7 +65,7 @@ impl Sandboxes {
 
     /// `None` where nothing was ever written: it is not made only to be read.
     pub(crate) fn open_if_there(context: &Context<'_>) -> Result<Option<Self>> {
-        if context.server()?.is_none() && context.place()?.open_if_there()?.is_none() {
+        if context.server()?.is_none() && !context.place()?.is_there()? {
             return Ok(None);
         }
         Self::open(context).map(Some)

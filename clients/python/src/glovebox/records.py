@@ -792,6 +792,9 @@ class Exec:
     #: On whose word the ids stand; absent for an agent that is bound to neither user nor
     #: conversation.
     vouched: Any = None
+    #: It says that it runs, and the process that ran it is gone. Told by commands without a server,
+    #: not stored: a server writes the end down by itself.
+    abandoned: bool = False
     extra: Mapping[str, Any] = decode.values(dict)
 
     @property

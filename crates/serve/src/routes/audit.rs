@@ -351,7 +351,7 @@ pub(super) async fn export(
         // An error cuts the answer off, so that nobody takes it for the whole.
         match exporting?.next().await {
             Ok((piece, next)) => Some((Ok(piece?), next)),
-            Err(_) => Some((Err(io::Error::from(io::ErrorKind::Other)), None)),
+            Err(failure) => Some((Err(io::Error::other(failure.0)), None)),
         }
     });
     let first = futures_util::stream::iter(first.map(Ok));
