@@ -143,6 +143,16 @@ impl<'args> Context<'args> {
         }
     }
 
+    /// The API of the server that was named, or in this process.
+    pub(crate) fn api(&self) -> Result<Client> {
+        match self.server()? {
+            Some(client) => Ok(client),
+            None => Ok(self
+                .local_api(None, &ProgressLine::new(self.global))?
+                .client),
+        }
+    }
+
     /// The API in this process, for the person at the machine.
     pub(crate) fn local_api(
         &self,

@@ -51,16 +51,30 @@ impl Dispatcher {
 
     pub fn remove_sandbox(&self, row: &Seen<Sandbox>) -> Result<Sandbox> {
         let name = row.sandbox_id.as_str();
-        self.engine.remove_sandbox(&row.space_id, name, "removed")
+        let removed = self.engine.remove_sandbox(&row.space_id, name, "removed");
+        self.leave_if_command();
+        removed
     }
 
     /// Those of them that are there for them.
     pub fn recreate_sandboxes(&self, eyes: &Eyes, which: &Selection) -> Result<Recreated> {
-        self.engine.recreate_sandboxes(eyes, which)
+        let done = self.engine.recreate_sandboxes(eyes, which);
+        self.leave_if_command();
+        done
     }
 
     pub fn prune_sandboxes(&self) -> Result<Pruned> {
-        self.engine.prune_sandboxes()
+        let done = self.engine.prune_sandboxes();
+        self.leave_if_command();
+        done
+    }
+
+    /// A process without a spawner ends after one command: the sandboxes that it held to change them
+    /// are free for others again.
+    fn leave_if_command(&self) {
+        if self.spawner.is_none() {
+            self.engine.leave_sandboxes();
+        }
     }
 
     /// The rows of those that this server has.
