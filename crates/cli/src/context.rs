@@ -136,10 +136,9 @@ impl<'args> Context<'args> {
 
     /// `None` where nothing was ever written: it is not made only to be read.
     pub(crate) fn store_api_if_there(&self) -> Result<Option<Client>> {
-        match self.server()? {
+        match self.address()? {
             None if !self.place()?.is_there()? => Ok(None),
-            Some(client) => Ok(Some(client)),
-            None => self.store_api().map(Some),
+            _ => self.store_api().map(Some),
         }
     }
 
@@ -150,6 +149,14 @@ impl<'args> Context<'args> {
             None => Ok(self
                 .local_api(None, &ProgressLine::new(self.global))?
                 .client),
+        }
+    }
+
+    /// `None` where nothing was ever written: it is not made only to be read.
+    pub(crate) fn api_if_there(&self) -> Result<Option<Client>> {
+        match self.address()? {
+            None if !self.place()?.is_there()? => Ok(None),
+            _ => self.api().map(Some),
         }
     }
 

@@ -53,10 +53,7 @@ impl Sandboxes {
 
     /// `None` where nothing was ever written: it is not made only to be read.
     pub(crate) fn open_if_there(context: &Context<'_>) -> Result<Option<Self>> {
-        if context.server()?.is_none() && !context.place()?.is_there()? {
-            return Ok(None);
-        }
-        Self::open(context).map(Some)
+        Ok(context.api_if_there()?.map(Self))
     }
 
     pub(crate) fn list(&self, filter: &SandboxFilter) -> Result<Listed> {
