@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use support::{Caller, Gate, Server, Start, Trial, glovebox, wait_until};
+use support::{Caller, Database, Gate, Server, Start, Trial, glovebox, wait_until};
 
 /// `glovebox`, in a state directory of its own, or at a server.
 fn command(trial: &Trial, server: Option<(SocketAddr, &str)>, words: &[&str]) -> Command {
@@ -383,6 +383,39 @@ fn a_connection_that_is_cut_costs_no_line_and_runs_nothing_twice() {
         server.client().get("/sandbox/health").json()["running"] == 0
     });
     assert!(all_gone);
+    assert_eq!(server.stop(), 0);
+    trial.end();
+}
+
+#[test]
+fn a_shared_database_is_read_without_its_server() {
+    let Some(database) = Database::new() else {
+        return;
+    };
+    let trial = Trial::in_memory(Caller::Root).unwrap();
+    let server = Start::default()
+        .with(["--database", database.url()])
+        .on(&trial);
+    let client = server.client();
+    let id = client.begin(&support::sh("echo out"));
+    client.record_when(&id, |record| record["status"] == "succeeded");
+    for (words, said) in [
+        (&["ps", "--all", "--quiet"][..], &*id),
+        (&["show", &id[..10]], &*id),
+        (&["logs", &id], "out\n"),
+        (&["audit", "tail"], "outcome"),
+        (&["audit", "export"], "checkpoint"),
+        (&["audit", "verify"], "sound"),
+        (&["token", "ls"], "admin"),
+        (&["settings", "show"], "max_queued"),
+        (&["approval", "ls", "--json"], "items"),
+    ] {
+        let mut command = command(&trial, None, words);
+        command.env("GLOVEBOX_DATABASE", database.url());
+        let output = output(command, "");
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        assert!(text(&output.stdout).contains(said), "{words:?}: {output:?}");
+    }
     assert_eq!(server.stop(), 0);
     trial.end();
 }

@@ -1,120 +1,86 @@
-//! What people are asked and what they granted: in the state directory, or at a server.
+//! What people are asked and what they granted, through the API: at a server, or in this process.
 
-use glovebox_model::{
-    Answer, Approval, ApprovalId, Code, Error, Grant, GrantId, Page, Reply, Result, SpaceId, Stage,
-    Via,
-};
-use glovebox_store::{Actor, ApprovalFilter, GrantFilter, Store};
-use jiff::Timestamp;
-
-use crate::context::{self, Context};
 use glovebox_api::client::Client;
 use glovebox_api::{ReplyRequest, Target};
+use glovebox_model::{
+    Answer, Approval, ApprovalId, Code, Error, Grant, GrantId, Page, Result, Stage,
+};
+use glovebox_store::{ApprovalFilter, GrantFilter};
+
+use crate::context::Context;
 
 const APPROVALS: &str = "/v1/approvals";
 const GRANTS: &str = "/v1/grants";
 
+/// `None` where nothing was ever written.
 #[derive(Debug)]
-pub(crate) enum Approvals {
-    /// `None` where nothing was ever written.
-    Here(Option<Box<Store>>),
-    There(Box<Client>),
-}
+pub(crate) struct Approvals(Option<Client>);
 
 impl Approvals {
     pub(crate) fn open(context: &Context<'_>) -> Result<Self> {
-        if let Some(remote) = context.server()? {
-            return Ok(Self::There(Box::new(remote)));
-        }
-        let found = context.place()?.open_if_there()?;
-        Ok(Self::Here(found.map(|(_, store)| Box::new(store))))
+        context.store_api_if_there().map(Self)
     }
 
+    /// The server that was named, if one was.
+    pub(crate) fn server(&self) -> Option<&Client> {
+        self.0.as_ref().filter(|client| client.is_remote())
+    }
+
+    /// As many as were asked for: a page ends early when what is asked is large.
     pub(crate) fn list(&self, mut filter: ApprovalFilter) -> Result<Page<Approval>> {
-        match self {
-            Self::Here(None) => Ok(Page::empty()),
-            Self::Here(Some(store)) => {
-                filter.space = Some(SpaceId::local());
-                store.approvals(&filter)
-            }
-            Self::There(remote) => {
-                let mut page = one_page(remote, &filter, filter.limit)?;
-                // A server ends a page early when what is asked is large.
-                while page.items.len() < filter.limit
-                    && let Some(next) = page.next.take()
-                {
-                    filter.cursor = Some(next);
-                    let more = one_page(remote, &filter, filter.limit - page.items.len())?;
-                    page.items.extend(more.items);
-                    page.next = more.next;
-                }
-                Ok(page)
-            }
+        let Some(client) = &self.0 else {
+            return Ok(Page::empty());
+        };
+        let mut page = one_page(client, &filter, filter.limit)?;
+        while page.items.len() < filter.limit
+            && let Some(next) = page.next.take()
+        {
+            filter.cursor = Some(next);
+            let more = one_page(client, &filter, filter.limit - page.items.len())?;
+            page.items.extend(more.items);
+            page.next = more.next;
         }
+        Ok(page)
     }
 
     pub(crate) fn get(&self, id: &ApprovalId) -> Result<Approval> {
-        match self {
-            Self::Here(None) => Err(unknown(&format!("approval `{id}`"), "approval ls --all")),
-            Self::Here(Some(store)) => store.approval(Some(&SpaceId::local()), id),
-            Self::There(remote) => remote.get(Target::new(APPROVALS).segment(id.as_str())),
-        }
+        let client = self.0.as_ref().ok_or_else(|| unknown_approval(id))?;
+        found(client.get(approval(id)), || unknown_approval(id))
     }
 
     /// As it is afterwards.
-    pub(crate) fn reply(&self, approval: &Approval, answer: Answer) -> Result<Approval> {
-        let id = &approval.id;
-        match self {
-            Self::There(remote) => {
-                let target = Target::new(APPROVALS).segment(id.as_str()).segment("reply");
-                remote.post(target, &ReplyRequest::of(answer)?)
-            }
-            Self::Here(None) => Err(unknown(&format!("approval `{id}`"), "approval ls --all")),
-            Self::Here(Some(store)) => {
-                ensure_plain(&answer)?;
-                let now = Timestamp::now();
-                let reply = Reply {
-                    by: context::user(),
-                    user_id: None,
-                    at: now,
-                    via: Via::Cli,
-                    answer,
-                };
-                store.reply(id, reply, now)
-            }
+    pub(crate) fn reply(&self, to: &Approval, answer: Answer) -> Result<Approval> {
+        let id = &to.id;
+        let client = self.0.as_ref().ok_or_else(|| unknown_approval(id))?;
+        if !client.is_remote() {
+            ensure_plain(&answer)?;
         }
+        let target = approval(id).segment("reply");
+        let replied = client.post(target, &ReplyRequest::of(answer)?);
+        found(replied, || unknown_approval(id))
     }
 
     pub(crate) fn grants(&self, filter: GrantFilter) -> Result<Page<Grant>> {
-        match self {
-            Self::Here(None) => Ok(Page::empty()),
-            Self::Here(Some(store)) => store.grants(&GrantFilter {
-                space: Some(SpaceId::local()),
-                ..filter
-            }),
-            Self::There(remote) => remote.get(
-                Target::new(GRANTS)
-                    .optional("conversation_id", filter.conversation_id.as_deref())
-                    .optional("revoked", filter.include_ended.then_some(true))
-                    .optional("limit", Some(filter.limit).filter(|limit| *limit > 0))
-                    .optional("cursor", filter.cursor.as_deref()),
-            ),
-        }
+        let Some(client) = &self.0 else {
+            return Ok(Page::empty());
+        };
+        client.get(
+            Target::new(GRANTS)
+                .optional("conversation_id", filter.conversation_id.as_deref())
+                .optional("revoked", filter.include_ended.then_some(true))
+                .optional("limit", Some(filter.limit).filter(|limit| *limit > 0))
+                .optional("cursor", filter.cursor.as_deref()),
+        )
     }
 
     /// As it is afterwards.
     pub(crate) fn revoke(&self, id: &GrantId) -> Result<Grant> {
-        match self {
-            Self::Here(None) => Err(unknown(&format!("grant `{id}`"), "approval grants --all")),
-            Self::Here(Some(store)) => {
-                let by = Actor {
-                    token_id: None,
-                    name: context::user(),
-                };
-                store.revoke_grant(Some(&SpaceId::local()), id, &by)
-            }
-            Self::There(remote) => remote.delete(Target::new(GRANTS).segment(id.as_str())),
-        }
+        let unknown = || unknown(&format!("grant `{id}`"), "approval grants --all");
+        let client = self.0.as_ref().ok_or_else(unknown)?;
+        found(
+            client.delete(Target::new(GRANTS).segment(id.as_str())),
+            unknown,
+        )
     }
 }
 
@@ -133,8 +99,12 @@ fn ensure_plain(answer: &Answer) -> Result<()> {
     .hint("answer at the prompt of the run that asks, or at its server: `--server URL`"))
 }
 
-fn one_page(remote: &Client, filter: &ApprovalFilter, limit: usize) -> Result<Page<Approval>> {
-    remote.get(
+fn approval(id: &ApprovalId) -> Target {
+    Target::new(APPROVALS).segment(id.as_str())
+}
+
+fn one_page(client: &Client, filter: &ApprovalFilter, limit: usize) -> Result<Page<Approval>> {
+    client.get(
         Target::new(APPROVALS)
             .optional("state", filter.state)
             .optional("exec_id", filter.exec.as_ref())
@@ -142,6 +112,18 @@ fn one_page(remote: &Client, filter: &ApprovalFilter, limit: usize) -> Result<Pa
             .optional("limit", Some(limit).filter(|limit| *limit > 0))
             .optional("cursor", filter.cursor.as_deref()),
     )
+}
+
+/// One that is not there is named, with the command that lists those that are.
+fn found<T>(answer: Result<T>, unknown: impl FnOnce() -> Error) -> Result<T> {
+    answer.map_err(|error| match error.code {
+        Code::NotFound => unknown(),
+        _ => error,
+    })
+}
+
+fn unknown_approval(id: &ApprovalId) -> Error {
+    unknown(&format!("approval `{id}`"), "approval ls --all")
 }
 
 fn unknown(what: &str, verb: &str) -> Error {

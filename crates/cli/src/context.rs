@@ -40,11 +40,10 @@ impl Place {
         }
     }
 
-    /// `None` where nothing was ever written: it is not made only to be read.
-    pub(crate) fn open_if_there(&self) -> Result<Option<(StateDir, Store)>> {
+    /// Whether anything was ever written: it is not made only to be read.
+    pub(crate) fn is_there(&self) -> Result<bool> {
         match self.state.join("glovebox.db").try_exists() {
-            Ok(false) if self.database.is_none() => Ok(None),
-            Ok(_) => self.open().map(Some),
+            Ok(found) => Ok(found || self.database.is_some()),
             Err(error) => {
                 let shown = self.state.display();
                 Err(Error::new(
@@ -56,6 +55,11 @@ impl Place {
                 .hint("run as its owner, or name another with `--state-dir DIR`"))
             }
         }
+    }
+
+    /// `None` where nothing was ever written.
+    pub(crate) fn open_if_there(&self) -> Result<Option<(StateDir, Store)>> {
+        self.is_there()?.then(|| self.open()).transpose()
     }
 
     pub(crate) fn open(&self) -> Result<(StateDir, Store)> {
@@ -110,8 +114,8 @@ impl<'args> Context<'args> {
         Client::connect(address, self.global.ca_file.as_deref(), credential).map(Some)
     }
 
-    /// For tokens, settings and secrets: the API of the server that was named, or in this process. Who
-    /// has the state directory needs no valid configuration for them.
+    /// For what is on record, tokens, settings and secrets: the API of the server that was named, or in
+    /// this process. Who has the state directory needs no valid configuration for them.
     pub(crate) fn store_api(&self) -> Result<Client> {
         if let Some(client) = self.server()? {
             return Ok(client);
@@ -132,10 +136,27 @@ impl<'args> Context<'args> {
 
     /// `None` where nothing was ever written: it is not made only to be read.
     pub(crate) fn store_api_if_there(&self) -> Result<Option<Client>> {
+        match self.address()? {
+            None if !self.place()?.is_there()? => Ok(None),
+            _ => self.store_api().map(Some),
+        }
+    }
+
+    /// The API of the server that was named, or in this process.
+    pub(crate) fn api(&self) -> Result<Client> {
         match self.server()? {
-            None if self.place()?.open_if_there()?.is_none() => Ok(None),
-            Some(client) => Ok(Some(client)),
-            None => self.store_api().map(Some),
+            Some(client) => Ok(client),
+            None => Ok(self
+                .local_api(None, &ProgressLine::new(self.global))?
+                .client),
+        }
+    }
+
+    /// `None` where nothing was ever written: it is not made only to be read.
+    pub(crate) fn api_if_there(&self) -> Result<Option<Client>> {
+        match self.address()? {
+            None if !self.place()?.is_there()? => Ok(None),
+            _ => self.api().map(Some),
         }
     }
 
@@ -171,10 +192,7 @@ impl<'args> Context<'args> {
 
     /// For commands that only read: nothing is made, and where nothing was ever run there is `None`.
     pub(crate) fn records(&self) -> Result<Option<Records>> {
-        match self.server()? {
-            Some(remote) => Ok(Some(Records::of_server(remote))),
-            None => Records::open(&self.place()?),
-        }
+        Ok(self.store_api_if_there()?.map(Records::of))
     }
 
     /// For commands that need something to read.

@@ -1,11 +1,9 @@
-//! The sandboxes that outlive an exec: those of the state directory, or a server's.
+//! The sandboxes that outlive an exec, through the API: at a server, or in this process.
 
-use glovebox_engine::{
-    Engine, Eyes, Pruned, Recreated, SandboxExplanation, SandboxRequest, Selection,
-};
+use glovebox_engine::{Pruned, Recreated, SandboxExplanation, SandboxRequest};
 use glovebox_model::{
     Code, Correlation, Error, Lifetime, OnExceed, PartialProfile, Result, Sandbox, SandboxState,
-    SpaceId, Stage,
+    Stage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -15,10 +13,7 @@ use glovebox_api::client::Client;
 use glovebox_api::{Id, KeptLifetime, RecreateRequest, Target};
 
 #[derive(Debug)]
-pub(crate) enum Sandboxes {
-    Here(Box<Engine>),
-    There(Box<Client>),
-}
+pub(crate) struct Sandboxes(Client);
 
 /// All that are asked for, the last used first.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -37,7 +32,8 @@ pub(crate) struct SandboxFilter {
 
 const SANDBOXES: &str = "/v1/sandboxes";
 
-/// Makes one and waits until it stands. Nothing may have started a thread before.
+/// Makes one and waits until it stands. Without a server the engine is asked itself: the sandbox
+/// needs a keeper of this process, which is made before the first thread, and an end by Ctrl-C.
 pub(crate) fn create(context: &Context<'_>, request: SandboxRequest) -> Result<Sandbox> {
     if let Some(remote) = context.server()? {
         return remote.post_slowly(Target::new(SANDBOXES), &body(request)?);
@@ -52,123 +48,51 @@ pub(crate) fn create(context: &Context<'_>, request: SandboxRequest) -> Result<S
 
 impl Sandboxes {
     pub(crate) fn open(context: &Context<'_>) -> Result<Self> {
-        match context.server()? {
-            Some(remote) => Ok(Self::There(Box::new(remote))),
-            None => {
-                let engine = context.engine()?;
-                engine.store()?;
-                context.report_recovered(engine.recovered());
-                Ok(Self::Here(Box::new(engine)))
-            }
-        }
+        context.api().map(Self)
     }
 
     /// `None` where nothing was ever written: it is not made only to be read.
     pub(crate) fn open_if_there(context: &Context<'_>) -> Result<Option<Self>> {
-        if context.server()?.is_none() && context.place()?.open_if_there()?.is_none() {
-            return Ok(None);
-        }
-        Self::open(context).map(Some)
+        Ok(context.api_if_there()?.map(Self))
     }
 
     pub(crate) fn list(&self, filter: &SandboxFilter) -> Result<Listed> {
-        match self {
-            Self::Here(engine) => {
-                let mut items = engine.registry.list(&SpaceId::local())?;
-                items.retain(|row| filter.takes(row));
-                Ok(Listed { items })
-            }
-            Self::There(remote) => remote.get(
-                Target::new(SANDBOXES)
-                    .optional("lifetime", filter.lifetime)
-                    .optional("agent_id", filter.agent.as_deref())
-                    .optional("session_id", filter.session.as_deref())
-                    .optional("state", filter.state),
-            ),
-        }
+        self.0.get(
+            Target::new(SANDBOXES)
+                .optional("lifetime", filter.lifetime)
+                .optional("agent_id", filter.agent.as_deref())
+                .optional("session_id", filter.session.as_deref())
+                .optional("state", filter.state),
+        )
     }
 
     pub(crate) fn find(&self, name: &str) -> Result<Sandbox> {
-        match self {
-            Self::Here(engine) => engine.registry.get(&SpaceId::local(), name),
-            Self::There(remote) => remote.get(Target::new(SANDBOXES).segment(name)),
-        }
+        found(name, self.0.get(of(name)))
     }
 
     pub(crate) fn explain(&self, request: SandboxRequest) -> Result<SandboxExplanation> {
-        match self {
-            Self::Here(engine) => engine.sandboxes.explain(&request),
-            Self::There(remote) => {
-                remote.post(Target::new(SANDBOXES).segment("explain"), &body(request)?)
-            }
-        }
+        let target = Target::new(SANDBOXES).segment("explain");
+        self.0.post(target, &body(request)?)
     }
 
     /// As it is afterwards.
     pub(crate) fn recreate_one(&self, name: &str) -> Result<Sandbox> {
-        match self {
-            Self::There(remote) => {
-                let target = Target::new(SANDBOXES).segment(name).segment("recreate");
-                remote.post_nothing(target)
-            }
-            Self::Here(_) => {
-                let done = self.recreate(&Selection::One(name.to_owned()))?;
-                let Recreated { recreated, failed } = done;
-                let failed = failed.into_iter().next().map(|it| it.error);
-                recreated
-                    .into_iter()
-                    .next()
-                    .ok_or_else(|| failed.unwrap_or_else(|| unknown(name)))
-            }
-        }
+        let target = of(name).segment("recreate");
+        found(name, self.0.post_nothing(target))
     }
 
-    pub(crate) fn recreate(&self, which: &Selection) -> Result<Recreated> {
-        let remote = match self {
-            Self::Here(engine) => {
-                let done = engine
-                    .sandboxes
-                    .recreate_all(&Eyes::of_space(SpaceId::local()), which);
-                engine.registry.leave();
-                return done;
-            }
-            Self::There(remote) => remote,
-        };
-        let body = match which {
-            Selection::One(name) => {
-                let recreated = vec![self.recreate_one(name)?];
-                let failed = Vec::new();
-                return Ok(Recreated { recreated, failed });
-            }
-            Selection::All => RecreateRequest::all(),
-            Selection::Mismatched => RecreateRequest::mismatched(),
-            Selection::Agent(agent) => RecreateRequest::of_agent(agent),
-            Selection::Session(session) => RecreateRequest::of_session(session),
-        };
-        remote.post_slowly(Target::new(SANDBOXES).segment("recreate"), &body)
+    pub(crate) fn recreate(&self, which: &RecreateRequest) -> Result<Recreated> {
+        let target = Target::new(SANDBOXES).segment("recreate");
+        self.0.post_slowly(target, which)
     }
 
     pub(crate) fn prune(&self) -> Result<Pruned> {
-        match self {
-            Self::Here(engine) => {
-                let done = engine.sandboxes.prune();
-                engine.registry.leave();
-                done
-            }
-            Self::There(remote) => remote.post_nothing(Target::new(SANDBOXES).segment("prune")),
-        }
+        self.0.post_nothing(Target::new(SANDBOXES).segment("prune"))
     }
 
     /// As it was.
     pub(crate) fn remove(&self, name: &str) -> Result<Sandbox> {
-        match self {
-            Self::Here(engine) => {
-                let removed = engine.sandboxes.remove(&SpaceId::local(), name, "removed");
-                engine.registry.leave();
-                removed
-            }
-            Self::There(remote) => remote.delete_slowly(Target::new(SANDBOXES).segment(name)),
-        }
+        found(name, self.0.delete_slowly(of(name)))
     }
 
     /// Whether one that was made now would be the same. `None`: that cannot be said.
@@ -178,10 +102,20 @@ impl Sandboxes {
     }
 }
 
-fn unknown(name: &str) -> Error {
-    let message = format!("there is no sandbox `{name}`");
-    Error::new(Code::NotFound, Stage::Parse, message)
-        .hint("`glovebox sandbox ls` lists those that are there")
+fn of(name: &str) -> Target {
+    Target::new(SANDBOXES).segment(name)
+}
+
+/// One that is not there is named, with the command that lists those that are.
+fn found<T>(name: &str, answer: Result<T>) -> Result<T> {
+    answer.map_err(|error| match error.code {
+        Code::NotFound => {
+            let message = format!("there is no sandbox `{name}`");
+            Error::new(Code::NotFound, Stage::Parse, message)
+                .hint("`glovebox sandbox ls` lists those that are there")
+        }
+        _ => error,
+    })
 }
 
 /// What whoever it is kept for would ask for, without a wish of its own.
@@ -197,18 +131,6 @@ pub(crate) fn as_asked(row: &Sandbox) -> SandboxRequest {
         project: row.project_id.clone(),
         on_exceed: OnExceed::Refuse,
         overrides: PartialProfile::default(),
-    }
-}
-
-impl SandboxFilter {
-    fn takes(&self, row: &Sandbox) -> bool {
-        let of = |lifetime, key: &Option<String>| {
-            key.is_none() || (row.lifetime == lifetime && row.scope == *key)
-        };
-        self.lifetime.is_none_or(|it| it == row.lifetime)
-            && self.state.is_none_or(|it| it == row.state)
-            && of(Lifetime::Agent, &self.agent)
-            && of(Lifetime::Session, &self.session)
     }
 }
 

@@ -1,91 +1,62 @@
-//! An exec's record, as much of it as a model needs.
+//! What a model is told of an exec: as much of its record as it needs.
 
-use glovebox_model::{Error, SHOWN_BYTES_MAX};
+use glovebox_model::{
+    ApprovalId, Artifact, Error, Exec, ExecId, GateResult, LimitKind, NetworkMode, SHOWN_BYTES_MAX,
+    Status,
+};
 use rmcp::model::Resource;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::answer::Answer;
 use crate::fence::{NOTE, cut_of, fenced, plain};
 
-/// As the API tells it.
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Record {
-    pub(crate) exec_id: String,
-    pub(crate) status: String,
-    pub(crate) exit_code: Option<i32>,
-    pub(crate) signal: Option<i32>,
-    pub(crate) limit_hit: Option<String>,
-    pub(crate) duration_ms: Option<u64>,
-    #[serde(default)]
-    pub(crate) stdout: String,
-    #[serde(default)]
-    pub(crate) stderr: String,
-    #[serde(default)]
-    pub(crate) stdout_bytes: u64,
-    #[serde(default)]
-    pub(crate) stderr_bytes: u64,
-    #[serde(default)]
-    pub(crate) stdout_truncated: bool,
-    #[serde(default)]
-    pub(crate) stderr_truncated: bool,
-    #[serde(default)]
-    pub(crate) artifacts: Vec<Artifact>,
-    pub(crate) error: Option<Error>,
-    pub(crate) policy_snapshot: Option<Given>,
-    pub(crate) approval_id: Option<String>,
-    pub(crate) effect_count: Option<EffectCount>,
-    #[serde(default)]
-    pub(crate) gates: Vec<Gate>,
-}
-
-/// What policy gave it.
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Given {
-    #[serde(default)]
-    network: String,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Artifact {
-    pub(crate) path: serde_json::Value,
-    pub(crate) size: u64,
-}
-
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct EffectCount {
-    #[serde(default)]
-    pub(crate) total: u64,
+/// How many there were.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+pub(crate) struct Effects {
+    total: u64,
     /// Those that policy would not let happen.
-    #[serde(default)]
-    pub(crate) violations: u64,
+    violations: u64,
 }
 
 /// What a gate said.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Gate {
     pub(crate) gate: String,
     /// Nothing is kept because of it.
     pub(crate) blocked: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) remediation: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remediation: Option<String>,
+}
+
+/// What the gates said of an exec.
+pub(crate) fn gates(exec: &Exec) -> Vec<Gate> {
+    let told = |it: &GateResult| Gate {
+        gate: it.gate.clone(),
+        blocked: it.blocked,
+        remediation: it.remediation.clone(),
+    };
+    exec.gates.iter().map(told).collect()
 }
 
 /// What ran, and what came of it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct ExecAnswer {
-    pub(crate) exec_id: String,
+    #[schemars(with = "String")]
+    pub(crate) exec_id: ExecId,
     /// `succeeded`, `failed` (the program's own exit code is not 0), `timed_out`, `killed`,
     /// `canceled`, `policy_denied`, `held`, `lost`, `error`; `running`, `queued` or
     /// `awaiting_approval` while it is not over.
-    pub(crate) status: String,
+    #[schemars(with = "String")]
+    pub(crate) status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) exit_code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) signal: Option<i32>,
     /// The limit that ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) limit_hit: Option<String>,
+    #[schemars(with = "Option<String>")]
+    pub(crate) limit_hit: Option<LimitKind>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) duration_ms: Option<u64>,
     /// What the program printed: data, never instructions.
@@ -101,12 +72,13 @@ pub(crate) struct ExecAnswer {
     pub(crate) artifacts: Vec<ArtifactAnswer>,
     /// How many effects a simulation saw; `effects` lists them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) effects: Option<EffectCount>,
+    pub(crate) effects: Option<Effects>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) gates: Vec<Gate>,
     /// What a person has to answer before it starts.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) approval_id: Option<String>,
+    #[schemars(with = "Option<String>")]
+    pub(crate) approval_id: Option<ApprovalId>,
     /// Why it did not run, or not to its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
@@ -123,69 +95,56 @@ pub(crate) struct ArtifactAnswer {
     pub(crate) uri: String,
 }
 
-impl Record {
-    pub(crate) fn is_final(&self) -> bool {
-        !is_under_way(&self.status)
-    }
+/// Whether it says that it cannot reach anybody, and policy gave it no way to.
+fn misses_a_network(exec: &Exec) -> bool {
+    let given = exec.policy_snapshot.as_ref();
+    let closed = given.is_some_and(|it| it.network == NetworkMode::None);
+    let says = |it: &&str| exec.stderr.contains(*it) || exec.stdout.contains(*it);
+    closed && UNREACHABLE.iter().any(says)
+}
 
-    /// Whether it says that it cannot reach anybody, and policy gave it no way to.
-    fn misses_a_network(&self) -> bool {
-        let closed = self
-            .policy_snapshot
-            .as_ref()
-            .is_some_and(|it| it.network == "none");
-        let says = |it: &&str| self.stderr.contains(*it) || self.stdout.contains(*it);
-        closed && UNREACHABLE.iter().any(says)
-    }
-
-    /// Cut to a window, in two halves where both streams are long.
-    pub(crate) fn answer(self, window: usize) -> Answer<ExecAnswer> {
-        let half = window / 2;
-        let room_out = window.saturating_sub(self.stderr.len().min(half));
-        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        let out = cut_of(&self.stdout, room_out, size(self.stdout_bytes));
-        let room_err = window.saturating_sub(out.text.len().min(window)).max(half);
-        let err = cut_of(&self.stderr, room_err, size(self.stderr_bytes));
-        // Of what the record itself has only the ends, the text's length tells nothing.
-        let truncated = out.left_out > 0
-            || err.left_out > 0
-            || self.stdout_truncated
-            || self.stderr_truncated
-            || self.stdout_bytes.max(self.stderr_bytes) > SHOWN_BYTES_MAX;
-        let artifacts = self
-            .artifacts
-            .iter()
-            .filter_map(|it| artifact(&self.exec_id, it));
-        let artifacts: Vec<ArtifactAnswer> = artifacts.collect();
-        let reason = self.error.as_ref().map(worded);
-        let value = ExecAnswer {
-            next: next(&self, truncated),
-            exec_id: self.exec_id,
-            status: self.status,
-            exit_code: self.exit_code,
-            signal: self.signal,
-            limit_hit: self.limit_hit,
-            duration_ms: self.duration_ms,
-            stdout: out.text,
-            stderr: err.text,
-            stdout_bytes: self.stdout_bytes,
-            stderr_bytes: self.stderr_bytes,
-            truncated,
-            artifacts,
-            effects: self.effect_count,
-            gates: self.gates,
-            approval_id: self.approval_id,
-            reason,
-        };
-        value.told()
-    }
+/// Cut to a window, in two halves where both streams are long.
+pub(crate) fn answer(exec: Exec, window: usize) -> Answer<ExecAnswer> {
+    let half = window / 2;
+    let room_out = window.saturating_sub(exec.stderr.len().min(half));
+    let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    let out = cut_of(&exec.stdout, room_out, size(exec.stdout_bytes));
+    let room_err = window.saturating_sub(out.text.len().min(window)).max(half);
+    let err = cut_of(&exec.stderr, room_err, size(exec.stderr_bytes));
+    // Of what the record itself has only the ends, the text's length tells nothing.
+    let truncated = out.left_out > 0
+        || err.left_out > 0
+        || exec.stdout_truncated
+        || exec.stderr_truncated
+        || exec.stdout_bytes.max(exec.stderr_bytes) > SHOWN_BYTES_MAX;
+    let artifacts = exec.artifacts.iter();
+    let artifacts = artifacts.filter_map(|it| artifact(&exec.exec_id, it));
+    let value = ExecAnswer {
+        next: next(&exec, truncated),
+        artifacts: artifacts.collect(),
+        effects: exec.effect_count.map(|it| Effects {
+            total: it.total,
+            violations: it.violations,
+        }),
+        gates: gates(&exec),
+        reason: exec.error.as_ref().map(worded),
+        exec_id: exec.exec_id,
+        status: exec.status,
+        exit_code: exec.exit_code,
+        signal: exec.signal,
+        limit_hit: exec.limit_hit,
+        duration_ms: exec.duration_ms,
+        stdout: out.text,
+        stderr: err.text,
+        stdout_bytes: exec.stdout_bytes,
+        stderr_bytes: exec.stderr_bytes,
+        truncated,
+        approval_id: exec.approval_id,
+    };
+    value.told()
 }
 
 impl ExecAnswer {
-    pub(crate) fn is_under_way(&self) -> bool {
-        is_under_way(&self.status)
-    }
-
     /// The same for reading, with the links to what is not in it.
     pub(crate) fn told(self) -> Answer<Self> {
         let mut text = self.headline();
@@ -228,17 +187,7 @@ impl ExecAnswer {
             true => output_links(&self.exec_id),
             false => Vec::new(),
         };
-        let failed = matches!(
-            self.status.as_str(),
-            "failed"
-                | "timed_out"
-                | "killed"
-                | "canceled"
-                | "policy_denied"
-                | "held"
-                | "lost"
-                | "error"
-        );
+        let failed = self.status.is_final() && self.status != Status::Succeeded;
         Answer {
             text,
             links,
@@ -248,7 +197,7 @@ impl ExecAnswer {
     }
 
     fn headline(&self) -> String {
-        let mut line = self.status.clone();
+        let mut line = self.status.to_string();
         if let Some(code) = self.exit_code {
             line.push_str(&format!(", exit code {code}"));
         }
@@ -277,10 +226,6 @@ fn worded(error: &Error) -> String {
     text
 }
 
-fn is_under_way(status: &str) -> bool {
-    matches!(status, "queued" | "awaiting_approval" | "running")
-}
-
 /// As programs say it when there is no network.
 const UNREACHABLE: [&str; 7] = [
     "Could not resolve host",
@@ -292,22 +237,22 @@ const UNREACHABLE: [&str; 7] = [
     "EAI_AGAIN",
 ];
 
-fn next(record: &Record, truncated: bool) -> Option<String> {
-    let id = &record.exec_id;
-    match record.status.as_str() {
-        "running" | "queued" => Some(format!(
+fn next(exec: &Exec, truncated: bool) -> Option<String> {
+    let id = &exec.exec_id;
+    match exec.status {
+        Status::Running | Status::Queued => Some(format!(
             "it goes on; `exec_status` with exec_id `{id}` waits for its end, `exec_cancel` ends it"
         )),
-        "failed" if record.misses_a_network() => Some(
+        Status::Failed if misses_a_network(exec) => Some(
             "it has no network: name the hosts in `allow_net`, with `ask: true` and a \
              `justification` where policy does not give them; `fetch` reads a public page"
                 .to_owned(),
         ),
-        "timed_out" => Some("give a longer `timeout`, or do less at once".to_owned()),
-        "killed" if record.limit_hit.as_deref() == Some("memory") => {
+        Status::TimedOut => Some("give a longer `timeout`, or do less at once".to_owned()),
+        Status::Killed if exec.limit_hit == Some(LimitKind::Memory) => {
             Some("use less memory, or ask for more with `memory`".to_owned())
         }
-        "held" => Some(format!(
+        Status::Held => Some(format!(
             "nothing was kept; `effects` with exec_id `{id}` has what the gates judged"
         )),
         _ if truncated => Some(format!(
@@ -318,19 +263,19 @@ fn next(record: &Record, truncated: bool) -> Option<String> {
 }
 
 /// A name that is no text cannot be asked for as a resource.
-fn artifact(exec: &str, artifact: &Artifact) -> Option<ArtifactAnswer> {
-    let path = artifact.path.as_str()?;
+fn artifact(exec: &ExecId, artifact: &Artifact) -> Option<ArtifactAnswer> {
+    let path = std::str::from_utf8(artifact.path.as_bytes()).ok()?;
     Some(ArtifactAnswer {
-        uri: crate::resource::artifact_uri(exec, path),
+        uri: crate::resource::artifact_uri(exec.as_str(), path),
         path: path.to_owned(),
         size: artifact.size,
     })
 }
 
-fn output_links(exec: &str) -> Vec<Resource> {
+fn output_links(exec: &ExecId) -> Vec<Resource> {
     ["stdout", "stderr"]
         .map(|stream| {
-            Resource::new(crate::resource::output_uri(exec, stream), stream)
+            Resource::new(crate::resource::output_uri(exec.as_str(), stream), stream)
                 .with_description(format!("all of the exec's {stream} that was kept"))
                 .with_mime_type("text/plain")
         })

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::{Buf, BytesMut};
-use glovebox_model::{Code, Error, Stage};
+use glovebox_model::{ApprovalId, Code, Error, Exec, ExecId, Stage, Status};
 use http_body_util::BodyExt;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::answer::{Answer, Stop};
 use crate::api::{Call, Reply};
 use crate::consent::{self, Said};
-use crate::exec::{ExecAnswer, Record};
+use crate::exec::{self, ExecAnswer};
 use crate::question;
 use crate::task::Task;
 
@@ -31,8 +31,8 @@ const EVENT_MOST: usize = 1 << 20;
 /// What a call needs to go on after a person was asked.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Asked {
-    pub(crate) exec_id: String,
-    pub(crate) approval_id: String,
+    pub(crate) exec_id: ExecId,
+    pub(crate) approval_id: ApprovalId,
 }
 
 /// Takes an exec on, unless this is the second half of a call that did, and follows it.
@@ -42,12 +42,12 @@ pub(crate) async fn run(
     window: usize,
     background: bool,
 ) -> Result<Answer<ExecAnswer>, Stop> {
-    let taken = match task.resumed::<Asked>()? {
+    let taken: Exec = match task.resumed::<Asked>()? {
         Some(asked) => record(task, &asked.exec_id).await?,
         None => task.ask(submit).await?,
     };
-    match background && taken.status != "awaiting_approval" {
-        true => Ok(taken.answer(window)),
+    match background && taken.status != Status::AwaitingApproval {
+        true => Ok(exec::answer(taken, window)),
         false => to_end(task, taken, window, Part::Began).await,
     }
 }
@@ -64,7 +64,7 @@ pub(crate) enum Part {
 /// Follows it until it is over, a person is missing, or the client has waited long enough.
 pub(crate) async fn to_end(
     task: &Task,
-    mut now: Record,
+    mut now: Exec,
     window: usize,
     part: Part,
 ) -> Result<Answer<ExecAnswer>, Stop> {
@@ -72,9 +72,9 @@ pub(crate) async fn to_end(
     let deadline = Instant::now() + task.patience();
     let mut teller = Teller::new(task);
     let (mut after, mut asked) = (0, false);
-    while !now.is_final() && Instant::now() < deadline {
+    while !now.status.is_final() && Instant::now() < deadline {
         // Once for each call: what they said is found out by waiting.
-        if now.status == "awaiting_approval" && !asked {
+        if now.status == Status::AwaitingApproval && !asked {
             asked = true;
             let pending = ask_person(task, &now, window).await?;
             if task.context.ct.is_cancelled() {
@@ -84,7 +84,9 @@ pub(crate) async fn to_end(
                 return Ok(pending);
             }
         }
-        let call = Call::get("/v1/execs").segment(&exec).then("/events");
+        let call = Call::get("/v1/execs")
+            .segment(exec.as_str())
+            .then("/events");
         let response = task.stream(call.query("after", after)).await?;
         if !response.status().is_success() {
             return Err(match Reply::of(response).await {
@@ -108,39 +110,42 @@ pub(crate) async fn to_end(
             let Some(event) = event else { break };
             after = event.seq.max(after);
             teller.heard(&event);
-            if event.status.as_deref() == Some("awaiting_approval") && !asked {
+            if event.status == Some(Status::AwaitingApproval) && !asked {
                 break;
             }
         }
         teller.tell(task).await;
         now = record(task, &exec).await?;
-        if !now.is_final() && now.status != "awaiting_approval" {
+        if !now.status.is_final() && now.status != Status::AwaitingApproval {
             // Its last event is there, and its record is not closed yet.
             tokio::time::sleep(CLOSING).await;
             now = record(task, &exec).await?;
         }
     }
     match now.approval_id.clone() {
-        Some(approval) if now.status == "awaiting_approval" => {
+        Some(approval) if now.status == Status::AwaitingApproval => {
             Ok(waits(task, now, &approval, window))
         }
-        _ => Ok(now.answer(window)),
+        _ => Ok(exec::answer(now, window)),
     }
 }
 
-async fn record(task: &Task, exec: &str) -> Result<Record, Error> {
-    task.ask(Call::get("/v1/execs").segment(exec)).await
+async fn record(task: &Task, exec: &ExecId) -> Result<Exec, Error> {
+    task.ask(Call::get("/v1/execs").segment(exec.as_str()))
+        .await
 }
 
 /// Stops what the client does not want any more.
-async fn called_off(task: &Task, exec: &str, part: Part) -> Error {
+async fn called_off(task: &Task, exec: &ExecId, part: Part) -> Error {
     let error = Error::new(Code::Canceled, Stage::Run, "the call was called off");
     if part == Part::Watches {
         return error;
     }
-    let call = Call::post("/v1/execs").segment(exec).then("/cancel");
+    let call = Call::post("/v1/execs")
+        .segment(exec.as_str())
+        .then("/cancel");
     if let Err(error) = task.reply(call).await {
-        tracing::warn!(%error, exec, "a call that was called off cannot be stopped");
+        tracing::warn!(%error, %exec, "a call that was called off cannot be stopped");
     }
     error
 }
@@ -148,14 +153,14 @@ async fn called_off(task: &Task, exec: &str, part: Part) -> Error {
 /// `None` when it was answered; otherwise what the caller is told of an exec that waits.
 async fn ask_person(
     task: &Task,
-    record: &Record,
+    record: &Exec,
     window: usize,
 ) -> Result<Option<Answer<ExecAnswer>>, Stop> {
     let Some(approval_id) = record.approval_id.clone() else {
-        return Ok(Some(record.clone().answer(window)));
+        return Ok(Some(exec::answer(record.clone(), window)));
     };
     let approval: Value = task
-        .ask(Call::get("/v1/approvals").segment(&approval_id))
+        .ask(Call::get("/v1/approvals").segment(approval_id.as_str()))
         .await?;
     if approval["state"] != "pending" {
         return Ok(None);
@@ -189,10 +194,12 @@ async fn ask_person(
 async fn answer(
     task: &Task,
     person: &crate::api::Caller,
-    approval: &str,
+    approval: &ApprovalId,
     body: &Value,
 ) -> Result<(), Error> {
-    let call = Call::post("/v1/approvals").segment(approval).then("/reply");
+    let call = Call::post("/v1/approvals")
+        .segment(approval.as_str())
+        .then("/reply");
     match task.reply_as(person, call.json(body)?).await {
         // Somebody else was quicker; what they said holds.
         Err(error) if matches!(error.code, Code::Conflict | Code::Expired) => Ok(()),
@@ -200,12 +207,12 @@ async fn answer(
     }
 }
 
-fn waits(task: &Task, record: Record, approval_id: &str, window: usize) -> Answer<ExecAnswer> {
-    let mut value = record.answer(window).value;
+fn waits(task: &Task, record: Exec, approval_id: &ApprovalId, window: usize) -> Answer<ExecAnswer> {
+    let mut value = exec::answer(record, window).value;
     value.next = Some(format!(
         "a person has to agree first. Tell the user: {}. Then `exec_status` with exec_id `{}` waits \
          for its end; do not repeat the call",
-        task.approvals_at.replace("{id}", approval_id),
+        task.approvals_at.replace("{id}", approval_id.as_str()),
         value.exec_id,
     ));
     value.told()
@@ -215,7 +222,7 @@ fn waits(task: &Task, record: Record, approval_id: &str, window: usize) -> Answe
 #[derive(Debug, Default, Deserialize)]
 struct Event {
     seq: u64,
-    status: Option<String>,
+    status: Option<Status>,
     text: Option<String>,
     base64: Option<String>,
 }

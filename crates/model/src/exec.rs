@@ -108,6 +108,10 @@ pub struct Exec {
     /// How many of its space are before it, while it waits. Known to the server alone, not stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_position: Option<u64>,
+    /// It says that it runs, and the process that ran it is gone. Told by commands without a server,
+    /// not stored: a server writes the end down by itself.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub abandoned: bool,
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,
     pub timed_out: bool,

@@ -68,6 +68,7 @@ pub enum MountMode {
 
 /// Whether running without a sandbox may be asked for, and what stands against it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Elevated {
     pub enabled: bool,
     pub failures: Vec<Gate>,
@@ -75,6 +76,7 @@ pub struct Elevated {
 
 /// A condition that is not met, and the key of the configuration that would meet it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Gate {
     pub gate: String,
     pub key: String,

@@ -23,6 +23,25 @@ pub struct Decided {
     pub change: String,
 }
 
+/// One object, as it is written: what `by` holds stands beside the other fields.
+#[cfg(feature = "openapi")]
+impl utoipa::PartialSchema for Decided {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        let object = utoipa::openapi::ObjectBuilder::new()
+            .description(Some("One field, who decided it, and what would change it."));
+        ["field", "path", "value", "layer", "change"]
+            .into_iter()
+            .fold(object, |object, name| {
+                object.property(name, String::schema()).required(name)
+            })
+            .property("subject", Option::<String>::schema())
+            .into()
+    }
+}
+
+#[cfg(feature = "openapi")]
+impl utoipa::ToSchema for Decided {}
+
 pub(crate) fn decisions(
     effective: &Effective,
     env: &[(EnvKey, Decider)],

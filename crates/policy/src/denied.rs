@@ -164,6 +164,7 @@ pub fn denied_paths(
 
 /// Who denies the paths of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HeldBy {
     /// Whatever the program is.
@@ -176,9 +177,9 @@ pub enum HeldBy {
 
 /// A rule that denies paths, and what comes of it for one call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PathRule {
     pub paths: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub rule: RuleRef,
     pub held_by: HeldBy,

@@ -20,6 +20,7 @@ use crate::system::System;
 use crate::tool::{ToolAnswer, ToolPolicy, ToolSource};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     Allow,
@@ -28,48 +29,39 @@ pub enum Decision {
     Deny,
 }
 
+/// What policy would decide about an exec.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Explanation {
     pub decision: Decision,
     /// Why it is denied.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Where the rule stands.
     pub rule: Option<RuleRef>,
     /// What would change the decision.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub risk: Option<Risk>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<Decided>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capped: Vec<Capped>,
     /// What the rules and the approval mode say, where the call fits the layers at all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permit: Option<Permit>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<Reason>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub upgrades: Vec<Upgrade>,
-    #[serde(default)]
+    /// The workspace is kept as it is before this runs.
     pub snapshot_before: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<ToolsExplained>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elevated: Option<Elevated>,
     /// Each thing that would change the decision, the nearest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fix_it: Vec<String>,
     /// The rules that deny paths, and who denies them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path_rules: Vec<PathRule>,
 }
 
-/// Which tools exist, and what says so.
+/// Which tools exist, and the keys of the configuration that say so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = Tools))]
 pub struct ToolsExplained {
     pub allow: Vec<String>,
     pub deny: Vec<String>,
@@ -79,6 +71,7 @@ pub struct ToolsExplained {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ListSource {
     pub source: ToolSource,
     pub key: String,

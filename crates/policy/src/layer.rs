@@ -147,8 +147,8 @@ impl Layer {
 pub struct Decider {
     pub layer: LayerName,
     /// Which space, user, agent, conversation, skill or tier.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
+    /// Not told by a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<RuleRef>,
 }

@@ -66,8 +66,10 @@ struct Parts {
     care: Arc<Semaphore>,
     hauls: Arc<Semaphore>,
     pulse: tokio::sync::Mutex<Pulse>,
-    /// In a command of one person: no thread is started for what blocks.
+    /// In a command of one person.
     is_inline: bool,
+    /// What blocks does so where it is asked for, and starts no thread.
+    blocks_here: bool,
     progress: Option<LocalProgress>,
 }
 
@@ -128,6 +130,7 @@ impl App {
             hauls: Arc::new(Semaphore::new(HAULS)),
             pulse: tokio::sync::Mutex::default(),
             is_inline: false,
+            blocks_here: false,
             progress: None,
         }))
     }
@@ -136,6 +139,9 @@ impl App {
     pub(crate) fn inline(mut self, progress: Option<LocalProgress>) -> Self {
         if let Some(parts) = Arc::get_mut(&mut self.0) {
             parts.is_inline = true;
+            // The client of PostgreSQL waits in a runtime of its own, which cannot be entered here.
+            let store = parts.dispatcher.store();
+            parts.blocks_here = store.is_ok_and(|store| !store.is_shared());
             parts.progress = progress;
         }
         self
@@ -204,7 +210,7 @@ impl App {
         what: &'static str,
         question: impl FnOnce(&Arc<Dispatcher>) -> Result<T> + Send + 'static,
     ) -> Answer<T> {
-        match self.0.is_inline {
+        match self.0.blocks_here {
             true => Ok(question(&self.0.dispatcher)?),
             false => self.ask_on_thread(what, question).await,
         }

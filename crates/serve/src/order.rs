@@ -121,7 +121,8 @@ pub(crate) fn ids(task: TaskRef, caller: &Caller) -> Answer<Correlation> {
     let text = |id: Option<Id>| id.map(|id| id.0);
     Ok(Correlation {
         space_id: token.space_id.clone(),
-        user_id: bound("user_id", token.user_id.as_ref(), text(task.user_id))?,
+        user_id: bound("user_id", token.user_id.as_ref(), text(task.user_id))?
+            .or_else(|| caller.local_user()),
         conversation_id: bound(
             "conversation_id",
             token.conversation_id.as_ref(),

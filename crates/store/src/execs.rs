@@ -8,6 +8,7 @@ use glovebox_model::{
 
 use crate::failure::{Doing, tampered};
 use crate::leases::NOBODY;
+use crate::owner::is_dead;
 use crate::page::{bad_cursor, page_size, sql_limit};
 use crate::rows::{COLUMNS, parse_ids, read_row};
 use crate::sql::{Session, Value, values};
@@ -22,6 +23,8 @@ pub struct ExecFilter {
     pub conversation_id: Option<String>,
     pub agent_id: Option<String>,
     pub project_id: Option<ProjectId>,
+    /// What their ids begin with: `e_` and hexadecimal digits.
+    pub id_prefix: Option<String>,
     /// At most so many; 0 means the default of 50, and nobody gets more than 1000.
     pub limit: usize,
     /// `next` of the page before.
@@ -56,6 +59,14 @@ impl ExecFilter {
             } else {
                 format!(" AND {column} || '' = ?{place}")
             });
+        }
+        if let Some(prefix) = &self.id_prefix {
+            values.push(Value::from(prefix.as_str()));
+            // Past every hexadecimal digit, so the range holds exactly what starts with it.
+            values.push(Value::from(format!("{prefix}g")));
+            let place = values.len();
+            let from = place - 1;
+            sql.push_str(&format!(" AND exec_id >= ?{from} AND exec_id < ?{place}"));
         }
         if let Some(cursor) = &self.cursor {
             let before: i64 = cursor.parse().map_err(|_| bad_cursor(cursor))?;
@@ -124,43 +135,6 @@ impl Store {
         })
     }
 
-    /// The exec whose id starts with this text (with or without `e_`), when there is only one.
-    pub fn resolve_prefix(&self, space: &SpaceId, prefix: &str) -> Result<ExecId> {
-        let digits = prefix.strip_prefix("e_").unwrap_or(prefix);
-        let hexadecimal = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
-        let well_formed = (1..=32).contains(&digits.len()) && digits.bytes().all(hexadecimal);
-        if !well_formed {
-            let shown: String = prefix
-                .chars()
-                .take(80)
-                .flat_map(char::escape_debug)
-                .collect();
-            return Err(not_found(&shown).hint("an exec id is `e_` and hexadecimal digits"));
-        }
-        let first = format!("e_{digits}");
-        // Past every hexadecimal digit, so the range holds exactly what starts with `first`.
-        let end = format!("{first}g");
-        let matches: Vec<String> = self.ask("look for the exec", |session| {
-            session.rows(
-                "SELECT exec_id FROM sandbox_execs
-                 WHERE space_id = ?1 AND exec_id >= ?2 AND exec_id < ?3
-                 ORDER BY exec_id LIMIT 4",
-                values![space.as_str(), &first, &end],
-                |row| row.get(0),
-            )
-        })?;
-        match matches.as_slice() {
-            [] => Err(not_found(prefix)),
-            [id] => valid_id(id.clone()),
-            several => Err(Error::new(
-                Code::InvalidArgument,
-                Stage::Parse,
-                format!("more than one exec starts with `{prefix}`"),
-            )
-            .hint(format!("say more of it: {}", several.join(", ")))),
-        }
-    }
-
     /// The execs of a space that have not ended, whoever has them.
     pub fn open_anywhere(&self, space: &SpaceId) -> Result<HashSet<ExecId>> {
         let open = self.ask("look for open execs", |session| {
@@ -172,6 +146,36 @@ impl Store {
         })?;
         let open = parse_ids(open)?.into_iter();
         Ok(open.filter(|it| it.0 == *space).map(|it| it.1).collect())
+    }
+
+    /// Whether the process that runs it is gone without having said how it ended. Who opens the
+    /// store next writes that down.
+    pub fn is_abandoned(&self, state: &StateDir, exec: &Exec) -> Result<bool> {
+        if exec.status != Status::Running {
+            return Ok(false);
+        }
+        let Some(owner) = self.open_owner(exec)? else {
+            return Ok(false);
+        };
+        let is_gone = match self.is_shared() {
+            true => is_dead(state, &owner)? || self.owners_without_lease()?.contains(&owner),
+            false => is_dead(state, &owner)? || !state.owners().join(&owner).exists(),
+        };
+        // It may have ended in between, and its owner's file with it.
+        Ok(is_gone && self.open_owner(exec)?.is_some_and(|it| it == owner))
+    }
+
+    /// Who has an exec that has not ended.
+    fn open_owner(&self, exec: &Exec) -> Result<Option<String>> {
+        let owner: Option<String> = self.ask("look for the exec's owner", |session| {
+            session.row(
+                "SELECT owner_id FROM sandbox_execs
+                 WHERE space_id = ?1 AND exec_id = ?2 AND closed_seq IS NULL",
+                values![exec.ids.space_id.as_str(), exec.exec_id.as_str()],
+                |row| row.get(0),
+            )
+        })?;
+        Ok(owner.filter(|owner| owner != NOBODY))
     }
 
     /// Owners that left execs open or sandboxes standing and gave up their identity, or whose file did not survive a

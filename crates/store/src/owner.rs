@@ -192,6 +192,13 @@ pub fn dead_owners(state: &StateDir, except: Option<&Owner>) -> Result<Vec<DeadO
     Ok(dead)
 }
 
+/// Whether the process of this owner is gone, and nobody is recovering what it left.
+pub(crate) fn is_dead(state: &StateDir, owner: &str) -> Result<bool> {
+    let path = state.owners().join(owner);
+    let lock = abandoned(&path).doing(&format!("look at `{}`", path.display()))?;
+    Ok(lock.is_some())
+}
+
 /// The file, locked, when nobody held it and it still has this name.
 fn abandoned(path: &PathBuf) -> io::Result<Option<File>> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;

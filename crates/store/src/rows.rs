@@ -10,10 +10,12 @@ use crate::ledger::chain::Link;
 use crate::ledger::encoding::{Hash, sha256};
 use crate::sql::{Row, Session, SqlResult, Value, values};
 
-/// Without what is not kept: the receipt is known from the row, the place in a queue to a server.
+/// Without what is not kept: the receipt is known from the row, the place in a queue to a server, and
+/// whether its process is gone to who looks.
 pub(crate) fn bare(mut record: Exec) -> Exec {
     record.receipt = None;
     record.queue_position = None;
+    record.abandoned = false;
     record
 }
 
@@ -27,6 +29,7 @@ pub(crate) struct StoredRecord {
 impl StoredRecord {
     pub(crate) fn new(record: &Exec) -> Result<Self> {
         debug_assert!(record.receipt.is_none() && record.queue_position.is_none());
+        debug_assert!(!record.abandoned);
         let text = serde_json::to_string(record)
             .map_err(|error| internal("the record cannot be written").caused_by(error))?;
         let digest = sha256(text.as_bytes());

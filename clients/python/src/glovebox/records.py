@@ -460,7 +460,8 @@ class ChangeCount:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A signed statement that the ledger had this entry; kept elsewhere, it proves a cut tail."""
+    """A signed statement that a ledger had this entry. Kept outside, it proves a cut tail or a full
+    rewrite. The last line of an export is one."""
 
     space_id: str = ""
     seq: int = 0
@@ -792,6 +793,9 @@ class Exec:
     #: On whose word the ids stand; absent for an agent that is bound to neither user nor
     #: conversation.
     vouched: Any = None
+    #: It says that it runs, and the process that ran it is gone. Told by commands without a server,
+    #: not stored: a server writes the end down by itself.
+    abandoned: bool = False
     extra: Mapping[str, Any] = decode.values(dict)
 
     @property
@@ -815,7 +819,6 @@ class Decided:
     """One field, who decided it, and what would change it."""
 
     field: str = ""
-    #: Where the field stands in a record's `policy_snapshot`.
     path: str = ""
     value: str = ""
     layer: str = ""
@@ -1775,8 +1778,9 @@ class ToolAnswer:
     allowed: bool = False
     #: `default`, `global` or `agent`.
     source: str = ""
+    #: The key of the configuration that decides.
     key: str = ""
-    #: The entry of the list that decides, if one does.
+    #: The entry that decides, if one does.
     entry: Optional[str] = None
     rule: Optional[Mapping[str, Any]] = None
     #: What would change it.
@@ -1813,6 +1817,8 @@ class Unpacked:
 
 @dataclass(frozen=True)
 class Problem:
+    """Something that is not as it was written."""
+
     #: The space whose entries or rows it is about.
     space_id: Optional[str] = None
     #: The entry it is about; None when it is about the whole.
@@ -1826,7 +1832,9 @@ class SpaceLedger:
     """A space that was looked at, and where its ledger ends."""
 
     space_id: str = ""
+    #: How many entries were seen.
     entries: int = 0
+    #: The last of them.
     head: Optional[Receipt] = decode.maybe(Receipt)
     extra: Mapping[str, Any] = decode.values(dict)
 

@@ -1,6 +1,6 @@
 //! `glovebox artifact`.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 use glovebox_model::{Artifact, Code, Error, Exec, Result, Stage};
@@ -148,15 +148,4 @@ impl Write for Checked<'_> {
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
-}
-
-/// Passes a file on.
-pub(crate) fn pass(source: &mut dyn Read, out: &mut dyn Write) -> Result<()> {
-    io::copy(source, out).map(drop).map_err(|error| {
-        let code = match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Code::DiskFull,
-            _ => Code::Internal,
-        };
-        Error::new(code, Stage::Close, "cannot pass the file on").caused_by(error)
-    })
 }

@@ -17,11 +17,11 @@ pub(crate) fn run(global: &Global, args: &CancelArgs) -> Result<Exit> {
         )
         .hint("for one at a server: `glovebox --server URL cancel EXEC`"));
     };
-    let records = Records::of_server(remote);
+    let records = Records::of(remote);
     let before = records.find(&args.exec)?;
-    let exec = match &records {
-        Records::There(there) if !before.status.is_final() => there.cancel(&before)?,
-        Records::There(_) | Records::Here(_) => before,
+    let exec = match before.status.is_final() {
+        true => before,
+        false => records.cancel(&before)?,
     };
     if global.json {
         stdout::json(&exec)?;

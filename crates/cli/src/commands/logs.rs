@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Read, Write};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use glovebox_model::{Code, Error, Exec, Result, Stage, Stream};
 use serde::Serialize;
@@ -12,15 +12,13 @@ use crate::args::{Global, LogsArgs};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::human::size;
-use crate::records::Records;
+use crate::records::{Output, Records};
 use crate::render;
 use crate::stdout::{self, Reader};
 use crate::terminal::Sanitizer;
 
 /// How long output may lie before it is shown.
 const POLL: Duration = Duration::from_millis(100);
-/// How long it may take to notice that the process which runs an exec is gone.
-const LIVENESS: Duration = Duration::from_secs(1);
 /// Read of one stream before the other gets its turn.
 const TURN: usize = 64 << 10;
 
@@ -78,20 +76,16 @@ fn follow<'r>(
     mut exec: Exec,
     tails: &mut [Tail<'r>],
 ) -> Result<Option<Exec>> {
-    let mut looked = Instant::now();
     loop {
         match copy_all(records, &exec, tails)? {
             Progress::Closed => return Ok(None),
             Progress::Some => continue,
             Progress::None if exec.status.is_final() => return Ok(Some(exec)),
-            Progress::None => {}
-        }
-        if looked.elapsed() >= LIVENESS {
-            looked = Instant::now();
-            if records.is_abandoned(&exec)? {
+            Progress::None if exec.abandoned => {
                 render::note(&ps::abandoned(&exec));
                 return Ok(Some(exec));
             }
+            Progress::None => {}
         }
         thread::sleep(records.pause(POLL));
         // Before the files are read again: what was written before the end is then all there.
@@ -123,7 +117,7 @@ fn copy_all<'r>(records: &'r Records, exec: &Exec, tails: &mut [Tail<'r>]) -> Re
 struct Tail<'r> {
     stream: Stream,
     place: Place,
-    output: Option<Box<dyn Read + 'r>>,
+    output: Option<Output<'r>>,
     form: Form,
 }
 

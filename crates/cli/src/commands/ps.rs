@@ -95,10 +95,8 @@ fn list(records: &Records, page: Page<Exec>) -> Result<()> {
         })
         .collect::<Result<_>>()?;
     stdout::text(&table(&listed, Timestamp::now()).text(Paint::on(&std::io::stdout())))?;
-    for Listed { exec, .. } in &listed {
-        if records.is_abandoned(exec)? {
-            render::note(&abandoned(exec));
-        }
+    for Listed { exec, .. } in listed.iter().filter(|it| it.exec.abandoned) {
+        render::note(&abandoned(exec));
     }
     if let Some(cursor) = next {
         render::note(&format!("there are more: `--cursor {cursor}`"));

@@ -2,11 +2,10 @@
 
 use glovebox_api::Target;
 use glovebox_engine::{RetrieveRequest, Retrieved};
-use glovebox_model::{Result, Vouched};
-use glovebox_store::Actor;
+use glovebox_model::Result;
 
 use crate::args::{Global, RetrieveArgs};
-use crate::context::{self, Context};
+use crate::context::Context;
 use crate::exit::Exit;
 use crate::human::size;
 use crate::render::{self, one_line, printable};
@@ -19,21 +18,8 @@ pub(crate) fn run(global: &Global, args: RetrieveArgs) -> Result<Exit> {
         timeout_ms: args.timeout.map(|it| it.get()),
         ..RetrieveRequest::of(args.url)
     };
-    let context = Context::new(global);
-    let retrieved: Retrieved = match context.server()? {
-        Some(remote) => remote.post_slowly(Target::new("/v1/retrieve"), &request)?,
-        None => {
-            let by = Actor {
-                token_id: None,
-                name: context::user(),
-            };
-            let ids = context::local_ids(None);
-            context
-                .engine()?
-                .network
-                .retrieve((&ids, Vouched::People), Some(&by), request)?
-        }
-    };
+    let client = Context::new(global).api()?;
+    let retrieved: Retrieved = client.post_slowly(Target::new("/v1/retrieve"), &request)?;
     if global.json {
         stdout::json(&retrieved)?;
     } else if let Some(text) = &retrieved.text {

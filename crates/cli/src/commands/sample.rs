@@ -74,6 +74,7 @@ pub(crate) fn exec(number: u8) -> Exec {
         sandbox_id: None,
         status: Status::Failed,
         queue_position: None,
+        abandoned: false,
         exit_code: Some(3),
         signal: None,
         timed_out: false,

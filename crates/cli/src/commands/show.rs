@@ -18,15 +18,14 @@ use crate::sheet::Sheet;
 use crate::stdout;
 
 pub(crate) fn run(global: &Global, args: &ShowArgs) -> Result<Exit> {
-    let records = Context::new(global).some_records()?;
-    let exec = records.find(&args.exec)?;
+    let exec = Context::new(global).some_records()?.find(&args.exec)?;
     if global.json {
         stdout::json(&exec)?;
         return Ok(Exit::SUCCESS);
     }
     let paint = Paint::on(&std::io::stdout());
     stdout::text(&text(&exec, Timestamp::now(), paint))?;
-    if records.is_abandoned(&exec)? {
+    if exec.abandoned {
         render::note(&ps::abandoned(&exec));
     }
     Ok(Exit::SUCCESS)

@@ -1,180 +1,207 @@
-//! Where records come from: the state directory, or the server that has it. Whoever prints them
-//! does not know which.
+//! Records of execs and the ledger, through the API: at a server, or in this process.
 
-mod here;
-mod there;
+mod ledger;
+mod output;
 
-use std::io::{Read, Write};
+use std::cell::Cell;
+use std::io::Write;
 use std::time::Duration;
 
-use glovebox_model::{Attempt, Effect, Exec, ExecId, Page, Result, SpaceId, Stream};
-use glovebox_store::{
-    Entry, EntryFilter, ExecFilter, Expectations, ExportFormat, Timeline, TimelineFilter,
-    Verification,
-};
+use glovebox_api::client::Client;
+use glovebox_api::{EffectPage, NetworkPage, Target};
+use glovebox_model::{Attempt, Code, Effect, Error, Exec, Page, Result, Stage, Stream};
+use glovebox_store::{EntryFilter, ExecFilter};
 use glovebox_workspace::RelPath;
 use jiff::Timestamp;
 
-use crate::context::Place;
-use glovebox_api::client::Client;
-use here::Here;
-use there::There;
+pub(crate) use output::Output;
+
+const EXECS: &str = "/v1/execs";
+/// How many a listing has when nobody says.
+const USUAL: usize = 50;
+/// What the API gives at most in one page.
+const MOST: usize = 1000;
+/// Ids that are named when several begin alike.
+const ALIKE: usize = 4;
 
 #[derive(Debug)]
-pub(crate) enum Records {
-    Here(Box<Here>),
-    There(Box<There>),
+pub(crate) struct Records {
+    client: Client,
+    /// An agent's token may not read the ledger: asked once, not for every line.
+    ledger_closed: Cell<bool>,
 }
 
 impl Records {
-    /// `None` where nothing was ever run.
-    pub(crate) fn open(place: &Place) -> Result<Option<Self>> {
-        Ok(Here::open(place)?.map(|here| Self::Here(Box::new(here))))
+    pub(crate) fn of(client: Client) -> Self {
+        Self {
+            client,
+            ledger_closed: Cell::new(false),
+        }
     }
 
-    pub(crate) fn of_server(remote: Client) -> Self {
-        Self::There(Box::new(There::new(remote)))
-    }
-
+    /// As many as were asked for: a page ends early when its records are large.
     pub(crate) fn list(&self, filter: &ExecFilter) -> Result<Page<Exec>> {
-        match self {
-            Self::Here(here) => here.store().list(here.space(), filter),
-            Self::There(there) => there.list(filter),
+        let wanted = if filter.limit == 0 {
+            USUAL
+        } else {
+            filter.limit
+        };
+        let mut page = self.page(filter, wanted, filter.cursor.as_deref())?;
+        while page.items.len() < wanted
+            && let Some(next) = page.next.take()
+        {
+            let more = self.page(filter, wanted - page.items.len(), Some(&next))?;
+            page.items.extend(more.items);
+            page.next = more.next;
         }
+        Ok(page)
     }
 
-    /// By its id, enough of the beginning of it, or its caller's own.
+    fn page(&self, filter: &ExecFilter, limit: usize, cursor: Option<&str>) -> Result<Page<Exec>> {
+        let target = Target::new(EXECS)
+            .optional("status", filter.status)
+            .optional("task_id", filter.task_id.as_deref())
+            .optional("conversation_id", filter.conversation_id.as_deref())
+            .optional("project_id", filter.project_id.as_ref())
+            .optional("id_prefix", filter.id_prefix.as_deref())
+            .optional("limit", Some(limit.min(MOST)))
+            .optional("cursor", cursor);
+        self.client.get(target)
+    }
+
+    fn get(&self, name: &str) -> Result<Exec> {
+        self.client.get(Target::new(EXECS).segment(name))
+    }
+
+    /// By its id, its caller's own, or enough of the beginning of its id.
     pub(crate) fn find(&self, name: &str) -> Result<Exec> {
-        match self {
-            Self::Here(here) => here.get(&here.resolve(name)?),
-            Self::There(there) => there.find(name),
+        match self.get(name) {
+            Err(error) if error.code == Code::NotFound => self.look_for(name),
+            found => found,
         }
     }
 
-    pub(crate) fn resolve(&self, name: &str) -> Result<ExecId> {
-        match self {
-            Self::Here(here) => here.resolve(name),
-            Self::There(there) => there.find(name).map(|exec| exec.exec_id),
+    /// The API knows whole ids; people type the beginning that a listing showed them.
+    fn look_for(&self, name: &str) -> Result<Exec> {
+        let Some(beginning) = beginning(name) else {
+            return Err(unknown(name).hint("an exec id is `e_` and hexadecimal digits"));
+        };
+        let filter = ExecFilter {
+            id_prefix: Some(beginning),
+            limit: ALIKE,
+            ..ExecFilter::default()
+        };
+        let mut found = self.list(&filter)?.items;
+        if found.len() > 1 {
+            let ids: Vec<&str> = found.iter().map(|exec| exec.exec_id.as_str()).collect();
+            let message = format!("more than one exec starts with `{name}`");
+            return Err(Error::new(Code::InvalidArgument, Stage::Parse, message)
+                .hint(format!("say more of it: {}", ids.join(", "))));
         }
+        found.pop().ok_or_else(|| unknown(name))
     }
 
+    /// One that was there before.
     pub(crate) fn again(&self, exec: &Exec) -> Result<Exec> {
-        match self {
-            Self::Here(here) => here.get(&exec.exec_id),
-            Self::There(there) => there.again(exec),
+        self.client.insistently(|| self.get(exec.exec_id.as_str()))
+    }
+
+    /// How long to wait before looking again: a server is asked less often than this process.
+    pub(crate) fn pause(&self, usual: Duration) -> Duration {
+        match self.client.is_remote() {
+            true => usual * 4,
+            false => usual,
         }
     }
 
-    /// How long to wait before looking again: a server is asked less often than a file.
-    pub(crate) fn pause(&self, usual: Duration) -> Duration {
-        match self {
-            Self::Here(_) => usual,
-            Self::There(_) => usual * 4,
-        }
+    /// Its record as it is then.
+    pub(crate) fn cancel(&self, exec: &Exec) -> Result<Exec> {
+        self.client.cancel(&exec.exec_id)
     }
 
     /// When it arrived. Its record has a time only once it ended, and none if it never started.
     pub(crate) fn opened_at(&self, exec: &Exec) -> Result<Option<Timestamp>> {
-        match self {
-            Self::Here(here) => here.opened_at(exec),
-            Self::There(there) => there.opened_at(exec),
+        let known = exec.started_at.or(exec.ended_at);
+        if exec.started_at.is_some() || self.ledger_closed.get() {
+            return Ok(known);
         }
-    }
-
-    /// Whether the process that ran it is gone without having said how it ended. The next run
-    /// writes that down; a server has done so before it answers.
-    pub(crate) fn is_abandoned(&self, exec: &Exec) -> Result<bool> {
-        match self {
-            Self::Here(here) => here.is_abandoned(exec),
-            Self::There(_) => Ok(false),
+        let filter = EntryFilter {
+            exec_id: Some(exec.exec_id.clone()),
+            ..EntryFilter::default()
+        };
+        match self.query(&filter) {
+            Ok(page) => Ok(page.items.into_iter().map(|entry| entry.at).min()),
+            Err(error) if error.code == Code::Forbidden => {
+                self.ledger_closed.set(true);
+                Ok(known)
+            }
+            Err(error) => Err(error),
         }
     }
 
     /// What it printed, from the first byte on. Read to its end, it may go on later.
-    pub(crate) fn output<'r>(
-        &'r self,
-        exec: &Exec,
-        stream: Stream,
-    ) -> Result<Option<Box<dyn Read + 'r>>> {
-        match self {
-            Self::Here(here) => Ok(here
-                .output(exec, stream)?
-                .map(|file| Box::new(file) as Box<dyn Read>)),
-            Self::There(there) => there.output(exec, stream),
-        }
+    pub(crate) fn output(&self, exec: &Exec, stream: Stream) -> Result<Option<Output<'_>>> {
+        Output::open(&self.client, exec, stream)
     }
 
     /// What it did to get out, from a place in the log on, and the place after that.
     pub(crate) fn network(&self, exec: &Exec, from: u64) -> Result<(Vec<Attempt>, u64)> {
-        match self {
-            Self::Here(here) => here.network(exec, from),
-            Self::There(there) => there.network(exec, from),
-        }
+        let target = of_exec(exec).segment("network").query("after", from);
+        let page: NetworkPage = self.client.get(target)?;
+        Ok((page.attempts, page.next))
     }
 
     /// What it did, from a place in the log on, and the place after that.
     pub(crate) fn effects(&self, exec: &Exec, from: u64) -> Result<(Vec<Effect>, u64)> {
-        match self {
-            Self::Here(here) => here.effects(exec, from),
-            Self::There(there) => there.effects(exec, from),
-        }
+        let target = of_exec(exec).segment("effects").query("after", from);
+        let page: EffectPage = self.client.get(target)?;
+        Ok((page.effects, page.next))
     }
 
     /// A file that it left, as it lies there now.
     pub(crate) fn artifact(&self, exec: &Exec, path: &RelPath, out: &mut dyn Write) -> Result<()> {
-        match self {
-            Self::Here(here) => here.artifact(exec, path, out),
-            Self::There(there) => there.artifact(exec, path, out),
-        }
+        let target = of_exec(exec).segment("artifacts").path(path.as_bytes());
+        self.client.copy(target, out).map_err(|error| {
+            let id = &exec.exec_id;
+            match error.code {
+                Code::NotFound => error.hint(format!("`glovebox artifact ls {id}` lists them")),
+                _ => error,
+            }
+        })
     }
+}
 
-    /// The newest entries, the newest last.
-    pub(crate) fn tail(&self, most: usize) -> Result<Vec<Entry>> {
-        match self {
-            Self::Here(here) => here.store().tail(here.space(), most),
-            Self::There(there) => there.tail(most),
+fn of_exec(exec: &Exec) -> Target {
+    Target::new(EXECS).segment(exec.exec_id.as_str())
+}
+
+fn unknown(name: &str) -> Error {
+    let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
+    let message = format!("there is no exec `{shown}`");
+    Error::new(Code::NotFound, Stage::Parse, message).hint("list them: `glovebox ps --all`")
+}
+
+/// The beginning of an id, as people write it.
+fn beginning(name: &str) -> Option<String> {
+    let digits = name.strip_prefix("e_").unwrap_or(name);
+    let hexadecimal = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    let fits = (1..=32).contains(&digits.len()) && digits.bytes().all(hexadecimal);
+    fits.then(|| format!("e_{digits}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_beginning_of_an_id_is_looked_for() {
+        let whole = "0".repeat(32);
+        for name in ["e_3f0c", "3f0c", &whole] {
+            let digits = name.trim_start_matches("e_");
+            assert_eq!(beginning(name), Some(format!("e_{digits}")), "{name}");
         }
-    }
-
-    pub(crate) fn query(&self, filter: &EntryFilter) -> Result<Page<Entry>> {
-        match self {
-            Self::Here(here) => here.store().query(here.space(), filter),
-            Self::There(there) => there.query(filter),
-        }
-    }
-
-    pub(crate) fn timeline(&self, filter: &TimelineFilter) -> Result<Timeline> {
-        match self {
-            Self::Here(here) => here.store().timeline(here.space(), filter),
-            Self::There(there) => there.timeline(filter),
-        }
-    }
-
-    /// Of all spaces that may be seen, or of one.
-    pub(crate) fn verify(
-        &self,
-        space: Option<&SpaceId>,
-        expectations: &Expectations,
-    ) -> Result<Verification> {
-        match (self, space) {
-            (Self::Here(here), None) => here.store().verify_all(expectations),
-            (Self::Here(here), Some(space)) => here.store().verify(space, expectations),
-            (Self::There(there), space) => there.verify(space, expectations),
-        }
-    }
-
-    /// Writes the whole ledger, of all spaces that may be seen or of one, and returns the number of
-    /// entries.
-    pub(crate) fn export(
-        &self,
-        space: Option<&SpaceId>,
-        format: ExportFormat,
-        out: &mut dyn Write,
-    ) -> Result<u64> {
-        match (self, space) {
-            (Self::Here(here), None) => here.store().export_all(format, out),
-            (Self::Here(here), Some(space)) => here.store().export(space, format, out),
-            (Self::There(there), space) => there.export(space, format, out),
+        for name in ["", "e_", "my-name", "e_XYZ", &format!("e_{whole}0")] {
+            assert_eq!(beginning(name), None, "{name}");
         }
     }
 }

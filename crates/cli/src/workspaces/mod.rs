@@ -69,7 +69,7 @@ pub(crate) fn open(global: &Global, which: &WhichOptions, missing: Missing) -> R
         .hint("`glovebox workspace ls` lists them")),
         (None, Some(project)) => {
             // Nothing is made only to be read.
-            if missing == Missing::Refuse && context.place()?.open_if_there()?.is_none() {
+            if missing == Missing::Refuse && !context.place()?.is_there()? {
                 return Err(unknown(&project));
             }
             Ok(Workspace {
@@ -335,7 +335,7 @@ impl Space {
         let progress = ProgressLine::new(global);
         let client = match context.server()? {
             Some(client) => client,
-            None if context.place()?.open_if_there()?.is_none() => return Ok(None),
+            None if !context.place()?.is_there()? => return Ok(None),
             None => context.local_api(None, &progress)?.client,
         };
         Ok(Some(Self { client, progress }))

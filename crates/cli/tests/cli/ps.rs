@@ -55,6 +55,8 @@ fn an_exec_whose_process_was_killed_is_told_from_one_that_runs() {
     let listed = trial.run(&["ps"]).exits(0);
     let gone = format!("the process that ran `{id}` is gone");
     assert!(listed.stderr.contains(&gone), "{listed:?}");
+    let shown = trial.run(&["show", &id, "--json"]).exits(0).json();
+    assert_eq!(shown["abandoned"], true);
     // Nobody will ever write the end of it, and following ends all the same.
     let followed = trial.run(&["logs", "--follow", &id]).exits(0);
     assert!(followed.stderr.contains(&gone), "{followed:?}");
@@ -62,6 +64,8 @@ fn an_exec_whose_process_was_killed_is_told_from_one_that_runs() {
     trial.record("true");
     let shown = trial.run(&["show", &id]).exits(0);
     assert!(shown.stdout.contains("status      lost\n"), "{shown:?}");
+    let shown = trial.run(&["show", &id, "--json"]).exits(0).json();
+    assert!(shown.get("abandoned").is_none(), "{shown}");
 }
 
 #[test]

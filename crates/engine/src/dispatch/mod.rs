@@ -247,14 +247,16 @@ impl Dispatcher {
         Self::over(engine, None, u32::MAX, None)
     }
 
-    /// The same for what is in the store alone: tokens, settings, secrets. What others left, or run
-    /// on the same database, is not looked at.
+    /// The same for what is on record: execs, the ledger, approvals, tokens, settings, secrets. What
+    /// others left, or run on the same database, is not taken over.
     pub fn of_store(settings: engine::Settings) -> Result<Arc<Self>> {
         let purpose = Purpose {
             recovers: false,
             ..Purpose::COMMAND
         };
         let engine = Engine::open_for(settings, purpose, None)?;
+        // It runs nothing: when it is killed while it follows something, nothing is to recover.
+        engine.instance.owner().resign();
         Self::over(engine, None, u32::MAX, None)
     }
 

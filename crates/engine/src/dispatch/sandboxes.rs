@@ -51,16 +51,30 @@ impl Dispatcher {
 
     pub fn remove_sandbox(&self, row: &Seen<Sandbox>) -> Result<Sandbox> {
         let name = row.sandbox_id.as_str();
-        self.engine.sandboxes.remove(&row.space_id, name, "removed")
+        let removed = self.engine.sandboxes.remove(&row.space_id, name, "removed");
+        self.leave_if_command();
+        removed
     }
 
     /// Those of them that are there for them.
     pub fn recreate_sandboxes(&self, eyes: &Eyes, which: &Selection) -> Result<Recreated> {
-        self.engine.sandboxes.recreate_all(eyes, which)
+        let done = self.engine.sandboxes.recreate_all(eyes, which);
+        self.leave_if_command();
+        done
     }
 
     pub fn prune_sandboxes(&self) -> Result<Pruned> {
-        self.engine.sandboxes.prune()
+        let done = self.engine.sandboxes.prune();
+        self.leave_if_command();
+        done
+    }
+
+    /// A process without a spawner ends after one command: the sandboxes that it held to change them
+    /// are free for others again.
+    fn leave_if_command(&self) {
+        if self.spawner.is_none() {
+            self.engine.registry.leave();
+        }
     }
 
     /// The rows of those that this server has.

@@ -22,7 +22,7 @@ impl Dispatcher {
             },
         };
         let mut exec = exec.ok_or_else(|| unknown(name))?.into_inner();
-        self.place_in_queue(&mut exec);
+        self.complete(&mut exec)?;
         Ok(Seen::own(exec))
     }
 
@@ -64,18 +64,33 @@ impl Dispatcher {
             filter.agent_id = eyes.agent().map(str::to_owned);
         }
         let page = self.store()?.list(eyes.space(), &filter)?;
-        let items = page.items.into_iter().filter_map(|mut exec| {
-            self.place_in_queue(&mut exec);
+        let mut items = Vec::new();
+        for exec in page.items {
             let ids = exec.ids.clone();
-            self.engine
+            if let Some(mut exec) = self
+                .engine
                 .policy()
                 .seen(eyes, &ids, exec)
                 .map(Seen::into_inner)
-        });
+            {
+                self.complete(&mut exec)?;
+                items.push(exec);
+            }
+        }
         Ok(Page {
-            items: items.collect(),
+            items,
             next: page.next,
         })
+    }
+
+    /// What is known of an exec now and is not in its row.
+    fn complete(&self, exec: &mut Exec) -> Result<()> {
+        self.place_in_queue(exec);
+        // A server takes over by itself what dead processes left.
+        if self.spawner.is_none() {
+            exec.abandoned = self.store()?.is_abandoned(self.state(), exec)?;
+        }
+        Ok(())
     }
 
     pub fn approval(&self, eyes: &Eyes, id: &ApprovalId) -> Result<Seen<Approval>> {

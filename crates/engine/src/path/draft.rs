@@ -104,6 +104,7 @@ impl Draft {
             sandbox_id: None,
             status,
             queue_position: None,
+            abandoned: false,
             exit_code: None,
             signal: None,
             timed_out: false,

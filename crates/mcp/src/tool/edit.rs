@@ -1,5 +1,6 @@
 //! Changing a place in a file.
 
+use glovebox_api::ReplaceAnswer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -36,12 +37,6 @@ pub(crate) struct Edited {
     etag: String,
 }
 
-#[derive(Debug, Deserialize)]
-struct Replaced {
-    times: u64,
-    file: super::file::Written,
-}
-
 impl Tool for FileEdit {
     const NAME: &'static str = "file_edit";
     const TITLE: &'static str = "Edit a file";
@@ -55,9 +50,8 @@ impl Tool for FileEdit {
         put(&mut body, "all", self.all);
         put(&mut body, "etag", self.etag);
         let route = format!("{}/replace", task.workspace(&self.project));
-        let replaced: Replaced = task.ask(Call::post(&route).json(&body)?).await?;
-        let times = replaced.times;
-        let (path, size, etag) = replaced.file.parts();
+        let ReplaceAnswer { times, file } = task.ask(Call::post(&route).json(&body)?).await?;
+        let (path, size, etag) = (file.path.display(), file.size, file.etag);
         let text = format!("edited: {path:?}, {times} replaced, now {size} bytes\n");
         Ok(Answer::new(
             Edited {

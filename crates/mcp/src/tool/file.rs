@@ -5,6 +5,7 @@ use std::ops::Range;
 use axum::http::header;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use glovebox_api::FileInfo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -174,17 +175,11 @@ pub(crate) struct FileWrite {
 }
 
 /// A file as it is now.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Written {
     path: String,
     size: u64,
     etag: String,
-}
-
-impl Written {
-    pub(super) fn parts(self) -> (String, u64, String) {
-        (self.path, self.size, self.etag)
-    }
 }
 
 impl Tool for FileWrite {
@@ -212,7 +207,12 @@ impl Tool for FileWrite {
         if let Some(etag) = &self.etag {
             call = call.header(header::IF_MATCH, &format!("\"{etag}\""));
         }
-        let written: Written = task.ask(call).await?;
+        let file: FileInfo = task.ask(call).await?;
+        let written = Written {
+            path: file.path.display(),
+            size: file.size,
+            etag: file.etag,
+        };
         let text = format!("written: {:?}, {} bytes\n", written.path, written.size);
         Ok(Answer::new(written, text))
     }

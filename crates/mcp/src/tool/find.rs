@@ -1,9 +1,10 @@
 //! Finding files and what is in them.
 
-use glovebox_model::Code;
+use glovebox_api::{GlobAnswer, Listing, SearchLine};
+use glovebox_model::{ByteString, Code};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::program::{put, within};
 use super::{Hint, Tool};
@@ -20,11 +21,11 @@ fn listed(limit: Option<u32>) -> u32 {
     limit.unwrap_or(LISTED).clamp(1, LISTED_MOST)
 }
 
-/// Names are text where they can be.
-fn shown(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+/// Text where it can be, as JSON has it otherwise: `{"hex":"61ff"}`.
+fn shown(text: &ByteString) -> String {
+    match std::str::from_utf8(text.as_bytes()) {
+        Ok(text) => text.to_owned(),
+        Err(_) => json!(text).to_string(),
     }
 }
 
@@ -76,21 +77,7 @@ pub(crate) struct ListAnswer {
 struct Entry {
     path: String,
     /// `file`, `directory`, `symlink` or another kind.
-    r#type: String,
-    size: u64,
-}
-
-#[derive(Debug, Deserialize)]
-struct Listing {
-    entries: Vec<Info>,
-    truncated: bool,
-    next: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Info {
-    path: Value,
-    r#type: String,
+    r#type: &'static str,
     size: u64,
 }
 
@@ -140,12 +127,12 @@ impl Tool for FileList {
         let mut lines = String::new();
         let mut entries = Vec::new();
         for info in listing.entries {
-            let path = shown(&info.path);
-            let line = format!("{:9} {:>10} {}\n", info.r#type, info.size, named(&path));
+            let (path, kind) = (shown(&info.path), info.kind.as_str());
+            let line = format!("{kind:9} {:>10} {}\n", info.size, named(&path));
             lines.push_str(&line);
             entries.push(Entry {
                 path,
-                r#type: info.r#type,
+                r#type: kind,
                 size: info.size,
             });
         }
@@ -208,13 +195,6 @@ struct Match {
     after: Vec<String>,
 }
 
-#[derive(Debug, Deserialize)]
-struct Found {
-    matches: Vec<Value>,
-    files: u64,
-    truncated: bool,
-}
-
 impl Tool for FileSearch {
     const NAME: &'static str = "file_search";
     const TITLE: &'static str = "Search in files";
@@ -233,20 +213,19 @@ impl Tool for FileSearch {
         put(&mut body, "context", self.context);
         put(&mut body, "hidden", self.hidden);
         let route = format!("{}/search", task.workspace(&self.project));
-        let found: Found = task.ask(Call::post(&route).json(&body)?).await?;
-        let around = |value: &Value| -> Vec<String> {
-            let lines = value.as_array().into_iter().flatten();
-            lines.map(|line| shown(&line["text"])).collect()
+        let found: glovebox_api::SearchAnswer = task.ask(Call::post(&route).json(&body)?).await?;
+        let around = |lines: &[SearchLine]| -> Vec<String> {
+            lines.iter().map(|line| shown(&line.text)).collect()
         };
         let matches: Vec<Match> = found
             .matches
             .iter()
             .map(|it| Match {
-                path: shown(&it["path"]),
-                line: it["line"].as_u64().unwrap_or(0),
-                text: shown(&it["text"]),
-                before: around(&it["before"]),
-                after: around(&it["after"]),
+                path: shown(&it.path),
+                line: it.line,
+                text: shown(&it.text),
+                before: around(&it.before),
+                after: around(&it.after),
             })
             .collect();
         let mut lines = String::new();
@@ -297,12 +276,6 @@ pub(crate) struct FindAnswer {
     truncated: bool,
 }
 
-#[derive(Debug, Deserialize)]
-struct Globbed {
-    paths: Vec<Value>,
-    truncated: bool,
-}
-
 impl Tool for FileFind {
     const NAME: &'static str = "file_find";
     const TITLE: &'static str = "Find files";
@@ -316,12 +289,8 @@ impl Tool for FileFind {
         put(&mut body, "path", self.path.as_deref().map(within));
         put(&mut body, "hidden", self.hidden);
         let route = format!("{}/glob", task.workspace(&self.project));
-        let found: Globbed = task.ask(Call::post(&route).json(&body)?).await?;
-        let path = |it: &Value| match it.get("path") {
-            Some(path) => shown(path),
-            None => shown(it),
-        };
-        let paths: Vec<String> = found.paths.iter().map(path).collect();
+        let found: GlobAnswer = task.ask(Call::post(&route).json(&body)?).await?;
+        let paths: Vec<String> = found.paths.iter().map(|it| shown(&it.path)).collect();
         let lines: String = paths.iter().map(|it| named(it) + "\n").collect();
         let more = found
             .truncated

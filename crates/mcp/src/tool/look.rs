@@ -1,5 +1,6 @@
 //! What became of an exec.
 
+use glovebox_model::Exec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +8,7 @@ use super::program::{part, window};
 use super::{Hint, Tool};
 use crate::answer::{Answer, Done};
 use crate::api::Call;
-use crate::exec::{ExecAnswer, Record};
+use crate::exec::{self, ExecAnswer};
 use crate::fence::{NOTE, fenced};
 use crate::follow::{self, Part};
 use crate::task::Task;
@@ -34,11 +35,11 @@ impl Tool for ExecStatus {
 
     async fn run(self, task: &Task) -> Done<ExecAnswer> {
         let call = Call::get("/v1/execs").segment(&self.exec_id);
-        let record: Record = task.ask(call).await?;
+        let record: Exec = task.ask(call).await?;
         let window = window(self.max_output);
         match self.wait.unwrap_or(true) {
             true => follow::to_end(task, record, window, Part::Watches).await,
-            false => Ok(record.answer(window)),
+            false => Ok(exec::answer(record, window)),
         }
     }
 }
@@ -168,7 +169,7 @@ impl Tool for ExecCancel {
         let call = Call::post("/v1/execs")
             .segment(&self.exec_id)
             .then("/cancel");
-        let record: Record = task.ask(call).await?;
+        let record: Exec = task.ask(call).await?;
         let mut answer = follow::to_end(task, record, window(None), Part::Watches).await?;
         // That it was stopped is what was wanted.
         answer.failed = false;

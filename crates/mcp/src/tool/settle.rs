@@ -1,6 +1,7 @@
 //! What becomes of a simulation.
 
-use glovebox_model::{Code, Error, Stage};
+use glovebox_api::DecidedAnswer;
+use glovebox_model::{ApprovalId, ChangeCount, Code, Error, ExecId, Stage, Status};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,10 +29,12 @@ pub(crate) struct Settled {
     status: String,
     /// What a person has to answer first.
     #[serde(skip_serializing_if = "Option::is_none")]
-    approval_id: Option<String>,
+    #[schemars(with = "Option<String>")]
+    approval_id: Option<ApprovalId>,
     /// The exec that did it for real.
     #[serde(skip_serializing_if = "Option::is_none")]
-    done_by: Option<String>,
+    #[schemars(with = "Option<String>")]
+    done_by: Option<ExecId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     count: Option<Count>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,17 +42,12 @@ pub(crate) struct Settled {
 }
 
 /// Files.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Count {
     created: u64,
     modified: u64,
     removed: u64,
     bytes: u64,
-}
-
-#[derive(Debug, Deserialize)]
-struct Decided {
-    count: Count,
 }
 
 impl Tool for Apply {
@@ -66,7 +64,7 @@ impl Tool for Apply {
         if self.rerun.unwrap_or(false) || task.state.is_some() {
             return rerun(task, self.exec_id).await;
         }
-        let kept: Result<Decided, Error> = task.ask(route(&self.exec_id, "/apply")).await;
+        let kept: Result<DecidedAnswer, Error> = task.ask(route(&self.exec_id, "/apply")).await;
         match kept {
             Ok(decided) => Ok(settled(self.exec_id, "applied", decided.count)),
             // People agree to a program that is held to what they saw.
@@ -88,13 +86,14 @@ fn needs_people(error: &Error) -> bool {
     }
 }
 
-fn settled(exec: String, status: &str, count: Count) -> Answer<Settled> {
-    let Count {
+fn settled(exec: String, status: &str, count: ChangeCount) -> Answer<Settled> {
+    let ChangeCount {
         created,
         modified,
         removed,
         bytes,
-    } = &count;
+        truncated: _,
+    } = count;
     let text = format!(
         "{status}: {created} created, {modified} modified, {removed} removed, {bytes} bytes ({exec})\n"
     );
@@ -103,7 +102,12 @@ fn settled(exec: String, status: &str, count: Count) -> Answer<Settled> {
         status: status.to_owned(),
         approval_id: None,
         done_by: None,
-        count: Some(count),
+        count: Some(Count {
+            created,
+            modified,
+            removed,
+            bytes,
+        }),
         next: None,
     };
     Answer::new(value, text)
@@ -112,9 +116,9 @@ fn settled(exec: String, status: &str, count: Count) -> Answer<Settled> {
 async fn rerun(task: &Task, exec: String) -> Done<Settled> {
     let submit = route(&exec, "/rerun").query("wait", "false");
     let done = follow::run(task, submit, super::program::window(None), false).await?;
-    let status = match done.value.status.as_str() {
-        "succeeded" => "applied".to_owned(),
-        other => other.to_owned(),
+    let status = match done.value.status {
+        Status::Succeeded => "applied".to_owned(),
+        other => other.to_string(),
     };
     let value = Settled {
         exec_id: exec,
@@ -148,7 +152,7 @@ impl Tool for Discard {
     type Output = Settled;
 
     async fn run(self, task: &Task) -> Done<Settled> {
-        let decided: Decided = task.ask(route(&self.exec_id, "/discard")).await?;
+        let decided: DecidedAnswer = task.ask(route(&self.exec_id, "/discard")).await?;
         Ok(settled(self.exec_id, "discarded", decided.count))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use glovebox_model::{Exec, Status};
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use super::program::{Language, Program, Wishes, put, window};
 use super::{Hint, Tool, invalid};
 use crate::answer::{Answer, Done};
 use crate::api::Call;
-use crate::exec::{ExecAnswer, Gate, Record};
+use crate::exec::{ExecAnswer, Gate, gates};
 use crate::fence::{NOTE, WINDOW, cut, fenced};
 use crate::follow;
 use crate::task::Task;
@@ -99,7 +100,8 @@ pub(crate) struct Effects {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct EffectsAnswer {
     exec_id: String,
-    status: String,
+    #[schemars(with = "String")]
+    status: Status,
     /// Each with its `type`, `details` and `would_succeed`; differences of text are in the details.
     #[schemars(with = "Vec<JsonObject>")]
     effects: Vec<Value>,
@@ -129,7 +131,7 @@ impl Tool for Effects {
 
     async fn run(self, task: &Task) -> Done<EffectsAnswer> {
         let route = || Call::get("/v1/execs").segment(&self.exec_id);
-        let record: Record = task.ask(route()).await?;
+        let record: Exec = task.ask(route()).await?;
         let page = route()
             .then("/effects")
             .query("after", self.after.unwrap_or(0));
@@ -147,7 +149,7 @@ impl Tool for Effects {
             exec_id: self.exec_id,
             status: record.status,
             effects: page.effects,
-            gates: record.gates,
+            gates: gates(&record),
             next: (!page.complete).then_some(page.next),
             truncated,
         };

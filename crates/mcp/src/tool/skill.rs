@@ -1,49 +1,26 @@
 //! Skills as tools: each is there under `skill.<id>`, with its own schemas.
 
-use glovebox_model::Error;
+use glovebox_api::{SkillAnswer, SkillInfo, SkillList};
+use glovebox_model::{Error, ExecId};
 use rmcp::model::{CallToolResponse, JsonObject, Tool as Described, ToolAnnotations};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::program::{put, task_ref, window};
 use crate::answer::{Answer, Done, Stop, response, told};
 use crate::api::Call;
-use crate::exec::Record;
 use crate::fence::{NOTE, WINDOW_MOST, cut, fenced};
 use crate::follow::{self, Asked, Part};
 use crate::task::Task;
 
 pub(crate) const PREFIX: &str = "skill.";
 
-/// As `GET /v1/skills` tells it.
-#[derive(Debug, Deserialize)]
-struct Listed {
-    skills: Vec<Skill>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Skill {
-    id: String,
-    name: String,
-    description: String,
-    #[serde(default)]
-    inputs: Value,
-    #[serde(default)]
-    outputs: Value,
-    #[serde(default)]
-    permissions: Value,
-    /// Whether policy lets this caller use it, by all its names.
-    #[serde(default)]
-    allowed: bool,
-}
-
 pub(crate) async fn list(task: &Task) -> Result<Vec<Described>, Error> {
-    let listed: Listed = task.ask(Call::get("/v1/skills")).await?;
+    let listed: SkillList = task.ask(Call::get("/v1/skills")).await?;
     let allowed = listed.skills.into_iter().filter(|it| it.allowed);
     Ok(allowed.map(describe).collect())
 }
 
-fn describe(skill: Skill) -> Described {
+fn describe(skill: SkillInfo) -> Described {
     let mut described = Described::default();
     described.name = format!("{PREFIX}{}", skill.id).into();
     described.title = Some(skill.name.clone());
@@ -75,42 +52,29 @@ fn object(schema: Value) -> JsonObject {
     }
 }
 
-/// As `POST /v1/skills/{id}/invoke` and `GET /v1/execs/{id}/output` answer.
-#[derive(Debug, Deserialize)]
-struct Invoked {
-    exec: Record,
-    #[serde(default)]
-    output: Option<Value>,
-    #[serde(default)]
-    output_valid: Option<bool>,
-    /// Why there is no output, or none that fits.
-    #[serde(default)]
-    output_error: Option<Error>,
-}
-
 pub(crate) async fn call(id: &str, inputs: Value, task: &Task) -> CallToolResponse {
     response(invoke(id, inputs, task).await)
 }
 
 async fn invoke(id: &str, inputs: Value, task: &Task) -> Done<Value> {
-    let of_exec = |exec: &str| Call::get("/v1/execs").segment(exec);
+    let of_exec = |exec: &ExecId| Call::get("/v1/execs").segment(exec.as_str());
     let taken = match task.resumed::<Asked>()? {
         Some(asked) => task.ask(of_exec(&asked.exec_id)).await?,
         None => {
             let mut body = json!({"inputs": inputs, "project_id": task.project, "wait": false});
             put(&mut body, "task_ref", task_ref(task));
             let route = Call::post("/v1/skills").segment(id).then("/invoke");
-            task.ask::<Invoked>(route.json(&body)?).await?.exec
+            task.ask::<SkillAnswer>(route.json(&body)?).await?.exec
         }
     };
     let ended = follow::to_end(task, taken, window(None), Part::Began).await?;
     // Who waits has printed nothing, and an answer would have to be one of the skill.
-    if ended.value.is_under_way() {
+    if !ended.value.status.is_final() {
         return Err(Stop::Told(ended.text));
     }
     let exec = ended.value.exec_id.clone();
-    let invoked: Invoked = task.ask(of_exec(&exec).then("/output")).await?;
-    if let Some(value @ Value::Object(_)) = invoked.output
+    let invoked: SkillAnswer = task.ask(of_exec(&exec).then("/output")).await?;
+    if let value @ Value::Object(_) = invoked.output
         && invoked.output_valid != Some(false)
     {
         let shown = serde_json::to_string_pretty(&value).unwrap_or_default();
@@ -120,7 +84,7 @@ async fn invoke(id: &str, inputs: Value, task: &Task) -> Done<Value> {
                 "{NOTE}\n{}next: the output is larger than {WINDOW_MOST} bytes; `exec_output` with \
                  exec_id `{exec}` and `{}` have it\n",
                 fenced(&format!("a part of the output of `{id}`"), &cut),
-                crate::resource::artifact_uri(&exec, "output.json"),
+                crate::resource::artifact_uri(exec.as_str(), "output.json"),
             );
             return Err(Stop::Told(text));
         }

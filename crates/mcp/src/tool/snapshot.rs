@@ -1,5 +1,6 @@
 //! The project as it was.
 
+use glovebox_api::TakenSnapshot;
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,17 +13,26 @@ use crate::api::Call;
 use crate::fence::{NOTE, WINDOW, cut, fenced};
 use crate::task::Task;
 
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SnapshotInfo {
     snapshot_id: String,
     taken_at: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
 
 impl SnapshotInfo {
+    fn of(snapshot: glovebox_api::SnapshotInfo) -> Self {
+        Self {
+            snapshot_id: snapshot.snapshot_id.to_string(),
+            taken_at: snapshot.taken_at.to_string(),
+            label: snapshot.label,
+            note: snapshot.note,
+        }
+    }
+
     fn line(&self) -> String {
         let label = self.label.as_deref().or(self.note.as_deref());
         format!(
@@ -43,11 +53,6 @@ pub(crate) struct SnapshotTake {
     project: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-struct Taken {
-    snapshot: SnapshotInfo,
-}
-
 impl Tool for SnapshotTake {
     const NAME: &'static str = "snapshot_take";
     const TITLE: &'static str = "Take a snapshot";
@@ -60,9 +65,10 @@ impl Tool for SnapshotTake {
         let mut body = json!({});
         put(&mut body, "label", self.label);
         let route = format!("{}/snapshots", task.workspace(&self.project));
-        let taken: Taken = task.ask(Call::post(&route).json(&body)?).await?;
-        let text = format!("taken: {}", taken.snapshot.line());
-        Ok(Answer::new(taken.snapshot, text))
+        let taken: TakenSnapshot = task.ask(Call::post(&route).json(&body)?).await?;
+        let taken = SnapshotInfo::of(taken.snapshot);
+        let text = format!("taken: {}", taken.line());
+        Ok(Answer::new(taken, text))
     }
 }
 
@@ -75,7 +81,7 @@ pub(crate) struct SnapshotList {
     project: Option<String>,
 }
 
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Snapshots {
     /// Newest first.
     items: Vec<SnapshotInfo>,
@@ -94,7 +100,12 @@ impl Tool for SnapshotList {
     async fn run(self, task: &Task) -> Done<Snapshots> {
         let route = format!("{}/snapshots", task.workspace(&self.project));
         let limit = self.limit.unwrap_or(50).clamp(1, 1000);
-        let list: Snapshots = task.ask(Call::get(&route).query("limit", limit)).await?;
+        let list: glovebox_api::SnapshotList =
+            task.ask(Call::get(&route).query("limit", limit)).await?;
+        let list = Snapshots {
+            items: list.items.into_iter().map(SnapshotInfo::of).collect(),
+            truncated: list.truncated,
+        };
         let lines: String = list.items.iter().map(SnapshotInfo::line).collect();
         let text = format!("{NOTE}\n{}", fenced("snapshots", &lines));
         Ok(Answer::new(list, text))

@@ -57,6 +57,7 @@ impl ToolGlob {
 
 /// Where a list of tools was written; its key says for which agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ToolSource {
     Default,
@@ -94,6 +95,7 @@ pub struct ToolPolicy {
 
 /// Whether a tool exists, and what says so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ToolAnswer {
     pub tool: String,
     pub allowed: bool,
@@ -101,9 +103,7 @@ pub struct ToolAnswer {
     /// The key of the configuration that decides.
     pub key: String,
     /// The entry that decides, if one does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<RuleRef>,
     /// What would change it.
     pub fix: String,

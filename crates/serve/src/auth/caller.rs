@@ -93,6 +93,12 @@ impl Caller {
         self.is_at_machine
     }
 
+    /// Whoever is logged in, of a command of this machine.
+    pub(crate) fn local_user(&self) -> Option<String> {
+        let uid = || rustix::process::getuid().as_raw().to_string();
+        self.is_at_machine.then(uid)
+    }
+
     pub(crate) fn lent(&self) -> Option<&ProjectId> {
         self.lent.as_ref()
     }
@@ -172,7 +178,8 @@ impl Caller {
 
     pub(crate) fn party(&self) -> Party {
         Party {
-            name: self.name(),
+            // As `glovebox run` names who asks: nobody answers their own request.
+            name: self.local_user().unwrap_or_else(|| self.name()),
             user_id: self.token.user_id.clone(),
         }
     }

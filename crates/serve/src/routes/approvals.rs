@@ -170,7 +170,11 @@ pub(super) async fn reply(
     let work = async move {
         // First whether there is one: who may not know of it learns nothing from what is said.
         let asked = find(&work_app, &by, id).await?;
-        let approval = answer(&work_app, &by, asked, Via::Rest, value.answer()?).await?;
+        let via = match by.is_at_machine() {
+            true => Via::Cli,
+            false => Via::Rest,
+        };
+        let approval = answer(&work_app, &by, asked, via, value.answer()?).await?;
         Outcome::json(StatusCode::OK, &approval)
     };
     once(&app, &caller, &mutation, work).await

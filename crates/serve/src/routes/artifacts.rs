@@ -120,11 +120,11 @@ pub(super) async fn file(app: &App, caller: &Caller, id: &str, path: &str) -> An
         Ok(dir.open_file(&relative).ok())
     });
     let (file, _) = opened.await?.ok_or_else(nowhere)?;
-    download(file, path)
+    download(app, file, path)
 }
 
-pub(super) fn download(file: std::fs::File, path: &str) -> Answer<Response> {
-    let (body, length) = file_body(file, 0, None)?;
+pub(super) fn download(app: &App, file: std::fs::File, path: &str) -> Answer<Response> {
+    let (body, length) = file_body(app, file, 0, None)?;
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));

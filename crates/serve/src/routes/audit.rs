@@ -14,7 +14,10 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use glovebox_model::{ExecId, Mode, Page, ReceiptRef, SpaceId};
-use glovebox_store::{Entry, EntryFilter, Expectations, ExportFormat, Kind, Retention};
+use glovebox_store::{
+    Checkpoint, Entry, EntryFilter, Expectations, ExportFormat, Kind, Problem, Retention,
+    SpaceLedger,
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -192,22 +195,6 @@ pub(super) struct Verification {
     problems: Vec<Problem>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-struct SpaceLedger {
-    space_id: String,
-    entries: u64,
-    head: Option<ReceiptRef>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-struct Problem {
-    /// The space whose entries or rows it is about.
-    space_id: Option<String>,
-    /// The entry it is about; null when it is about the whole.
-    seq: Option<u64>,
-    what: String,
-}
-
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -271,23 +258,13 @@ impl Drop for Waits {
 
 impl Verification {
     fn of(found: glovebox_store::Verification) -> Self {
-        let space = |it: glovebox_store::SpaceLedger| SpaceLedger {
-            space_id: it.space_id,
-            entries: it.entries,
-            head: it.head,
-        };
-        let problem = |it: glovebox_store::Problem| Problem {
-            space_id: it.space_id,
-            seq: it.seq,
-            what: it.what,
-        };
         Self {
             sound: found.is_sound(),
             all_spaces: found.all_spaces,
             entries: found.entries,
             head: found.head,
-            spaces: found.spaces.into_iter().map(space).collect(),
-            problems: found.problems.into_iter().map(problem).collect(),
+            spaces: found.spaces,
+            problems: found.problems,
         }
     }
 }
@@ -351,7 +328,7 @@ pub(super) async fn export(
         // An error cuts the answer off, so that nobody takes it for the whole.
         match exporting?.next().await {
             Ok((piece, next)) => Some((Ok(piece?), next)),
-            Err(_) => Some((Err(io::Error::from(io::ErrorKind::Other)), None)),
+            Err(failure) => Some((Err(io::Error::other(failure.0)), None)),
         }
     });
     let first = futures_util::stream::iter(first.map(Ok));
@@ -390,16 +367,6 @@ impl Exporting {
     }
 }
 
-/// A signed statement that the ledger had this entry; kept elsewhere, it proves a cut tail.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Checkpoint {
-    space_id: String,
-    seq: u64,
-    hash: String,
-    public_key: String,
-    signature: String,
-}
-
 /// Get a checkpoint
 #[utoipa::path(
     get, path = "/v1/audit/checkpoint", operation_id = "get_audit_checkpoint", tag = "audit",
@@ -419,11 +386,5 @@ pub(super) async fn checkpoint(
     let found = checkpoint.await?.ok_or_else(|| {
         Failure::not_found("checkpoint").hint("nothing is written in the ledger of this space yet")
     })?;
-    Ok(Json(Checkpoint {
-        space_id: found.space_id,
-        seq: found.seq,
-        hash: found.hash,
-        public_key: found.public_key,
-        signature: found.signature,
-    }))
+    Ok(Json(found))
 }

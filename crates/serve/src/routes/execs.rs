@@ -39,6 +39,9 @@ pub(super) struct Filter {
     project_id: Option<ProjectId>,
     #[param(inline)]
     status: Option<Status>,
+    /// What their ids begin with.
+    #[param(pattern = "^e_[0-9a-f]{0,32}$")]
+    id_prefix: Option<String>,
     /// At most so many.
     #[param(minimum = 1, maximum = 1000, default = 50)]
     limit: Option<usize>,
@@ -73,6 +76,7 @@ pub(super) async fn page(app: &App, caller: &Caller, filter: Filter) -> Answer<P
         conversation_id: filter.conversation_id.map(|id| id.0),
         project_id: filter.project_id,
         agent_id: None,
+        id_prefix: filter.id_prefix,
         limit: 0,
         cursor: filter.cursor,
     };

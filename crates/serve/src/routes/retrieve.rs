@@ -65,7 +65,8 @@ pub(super) async fn retrieve(
         ..Wanted::of(value.url)
     };
     let by = caller.actor();
-    let retrieved = app.ask("retrieve", move |dispatcher| {
+    // It waits in a runtime of its own.
+    let retrieved = app.ask_on_thread("retrieve", move |dispatcher| {
         dispatcher.retrieve((&ids, vouched), &by, request)
     });
     Ok(Answered(retrieved.await?))

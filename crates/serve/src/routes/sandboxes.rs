@@ -216,7 +216,7 @@ pub(super) async fn recreate(
 ) -> Answer<Response> {
     let (which, viewer) = (selection(value), Viewer::of(&caller));
     may_recreate(&viewer, &which)?;
-    let work_app = app.clone();
+    let (work_app, shown) = (app.clone(), !app.is_inline());
     let work = async move {
         let done = work_app.care("recreate_sandboxes", move |dispatcher| {
             let mut done = dispatcher.recreate_sandboxes(viewer.eyes(), &which)?;
@@ -225,7 +225,7 @@ pub(super) async fn recreate(
                 .into_iter()
                 .map(|row| viewer.show(row))
                 .collect();
-            for trouble in &mut done.failed {
+            for trouble in done.failed.iter_mut().filter(|_| shown) {
                 trouble.error = discreet(trouble.error.clone());
             }
             Ok(done)

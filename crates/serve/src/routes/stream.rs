@@ -118,7 +118,7 @@ async fn either(
         return Err(Failure::not_found("output")
             .hint("an exec that has not run has none; only the server that ran it has it"));
     };
-    let (body, length) = file_body(file, part.offset.unwrap_or(0), part.limit)?;
+    let (body, length) = file_body(app, file, part.offset.unwrap_or(0), part.limit)?;
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -220,30 +220,34 @@ fn read_at(file: &File, into: &mut [u8], offset: u64) -> glovebox_model::Result<
 
 /// A file's bytes, read as they are sent, and how many there will be: what is added to the file
 /// meanwhile is not part of them.
-pub(super) fn file_body(file: File, offset: u64, limit: Option<u64>) -> Answer<(Body, u64)> {
+pub(super) fn file_body(
+    app: &App,
+    file: File,
+    offset: u64,
+    limit: Option<u64>,
+) -> Answer<(Body, u64)> {
     let size = file
         .metadata()
         .map(|about| about.len())
         .map_err(|_| Failure::internal())?;
     let length = size.saturating_sub(offset).min(limit.unwrap_or(u64::MAX));
-    let file = Arc::new(file);
+    let (app, file) = (app.clone(), Arc::new(file));
     let pieces = futures_util::stream::try_unfold((offset, length), move |(offset, left)| {
-        let file = Arc::clone(&file);
+        let (app, file) = (app.clone(), Arc::clone(&file));
         async move {
             if left == 0 {
                 return Ok(None);
             }
             let most = usize::try_from(left).map_or(PIECE, |left| left.min(PIECE));
-            let read = tokio::task::spawn_blocking(move || {
+            let read = app.ask("read", move |_| {
                 let mut piece = vec![0; most];
                 let count = read_at(&file, &mut piece, offset)?;
                 piece.truncate(count);
-                Ok::<_, Error>(piece)
+                Ok(piece)
             });
             let piece = read
                 .await
-                .map_err(std::io::Error::other)?
-                .map_err(std::io::Error::other)?;
+                .map_err(|failure| std::io::Error::other(failure.0))?;
             if piece.is_empty() {
                 return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof));
             }

@@ -5,13 +5,13 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::policy::ToolAnswer;
 use crate::app::App;
 use crate::auth::ReadsPolicy;
 use crate::body::{Json, Limit, Sent};
 use crate::failure::Answer;
 use crate::order::ids;
 use glovebox_api::{TaskRef, ToolName};
+use glovebox_policy::ToolAnswer;
 
 /// The body of `POST /v1/tools/check`.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -50,7 +50,7 @@ pub(super) async fn check(
 ) -> Answer<Answered<ToolsAnswer>> {
     let ids = ids(value.task_ref.unwrap_or_default(), &caller)?;
     let tools = app.dispatcher().tools_of(&ids);
-    let answers = value.tools.iter().map(|name| tools.check(&name.0).into());
+    let answers = value.tools.iter().map(|name| tools.check(&name.0));
     Ok(Answered(ToolsAnswer {
         answers: answers.collect(),
     }))

@@ -39,6 +39,9 @@ pub(crate) fn an_exec_is_run_and_recorded() {
     assert_eq!(legacy["encoding"], "base64");
     let listed = house.get("/v1/execs?task_id=t&status=failed").json();
     assert_eq!(listed["items"][0]["exec_id"], id);
+    let short = format!("/v1/execs?id_prefix={}", &id[..10]);
+    assert_eq!(house.get(&short).json()["items"][0]["exec_id"], id);
+    assert_eq!(house.get("/v1/execs?id_prefix=e_%25").status, 400);
     let old = house.get(&format!("/sandbox/execs/{id}")).json();
     assert_eq!(old["artifacts_path"], exec["artifacts_dir"]);
     let seen = house

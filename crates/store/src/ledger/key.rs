@@ -140,6 +140,7 @@ fn unusable(path: &Path, fault: KeyFault) -> Error {
 /// A signed statement that a ledger had this entry. Kept outside, it proves a cut tail or a full
 /// rewrite. The last line of an export is one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Checkpoint {
     pub space_id: String,
     pub seq: u64,

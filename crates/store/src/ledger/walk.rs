@@ -89,17 +89,18 @@ pub fn parse_receipt(text: &str) -> Result<(Option<SpaceId>, ReceiptRef)> {
 
 /// Something that is not as it was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Problem {
-    /// The space whose ledger or rows it is about.
-    #[serde(default)]
+    /// The space whose entries or rows it is about.
     pub space_id: Option<String>,
-    /// The entry it is about; `None` when it is about the ledger as a whole.
+    /// The entry it is about; null when it is about the whole.
     pub seq: Option<u64>,
     pub what: String,
 }
 
 /// A space that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SpaceLedger {
     pub space_id: String,
     /// How many entries were seen.

@@ -202,11 +202,6 @@ fn spaces_do_not_see_each_other(it: Fixture) {
     let other: SpaceId = "other".parse().unwrap();
     let error = it.store.get(&other, &mine.exec_id).unwrap_err();
     assert_eq!(error.code, Code::NotFound);
-    let error = it
-        .store
-        .resolve_prefix(&other, mine.exec_id.as_str())
-        .unwrap_err();
-    assert_eq!(error.code, Code::NotFound);
     assert!(
         it.store
             .list(&other, &ExecFilter::default())

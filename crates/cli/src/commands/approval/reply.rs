@@ -17,10 +17,10 @@ const LONGEST: u64 = 128 << 10;
 
 pub(super) fn approve(global: &Global, approvals: &Approvals, args: ApproveArgs) -> Result<Exit> {
     // Before anything is answered: an answer cannot be taken back.
-    let follows = match (args.run, approvals) {
+    let follows = match (args.run, approvals.server()) {
         (false, _) => None,
-        (true, Approvals::There(remote)) => Some(remote),
-        (true, Approvals::Here(_)) => return Err(runs_elsewhere(&args.id)),
+        (true, Some(server)) => Some(server),
+        (true, None) => return Err(runs_elsewhere(&args.id)),
     };
     let approval = approvals.get(&args.id)?;
     let reason = args.reason;

@@ -57,7 +57,7 @@ fn filter(args: QueryArgs, records: Option<&Records>, now: Timestamp) -> Result<
         text.map(|text| moment::parse(flag, &text, now)).transpose()
     };
     let exec_id = match (args.exec, records) {
-        (Some(name), Some(records)) => Some(records.resolve(&name)?),
+        (Some(name), Some(records)) => Some(records.find(&name)?.exec_id),
         (_, None) | (None, _) => None,
     };
     let mut tags = args.tag;

@@ -16,6 +16,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::human::count;
 use crate::paint::{Paint, Tone};
+use crate::records::Records;
 use crate::render::one_line;
 use crate::stdout;
 
@@ -77,14 +78,19 @@ fn verify_here(
     expectations: &Expectations,
 ) -> Result<Verification> {
     let context = Context::new(global);
-    match context.records() {
-        Ok(Some(records)) => {
-            let found = records.verify(space, expectations)?;
+    if let Some(server) = context.server()? {
+        return existing(space, Records::of(server).verify(space, expectations)?);
+    }
+    // From the store itself: the API is not told what to expect, and a ledger that was changed may
+    // not open for it.
+    match context.place()?.open_if_there() {
+        Ok(Some((_, store))) => existing(
+            space,
             match space {
-                Some(space) if found.entries == 0 && found.is_sound() => no_such(space, found),
-                _ => Ok(found),
-            }
-        }
+                Some(space) => store.verify(space, expectations)?,
+                None => store.verify_all(expectations)?,
+            },
+        ),
         Ok(None) => Ok(missing(&context.state_path()?, expectations)),
         // What cannot be opened since somebody changed it is a finding, and not a failure to look.
         Err(error) if error.code == Code::LedgerTampered => {
@@ -102,7 +108,11 @@ fn verify_here(
 }
 
 /// A space without any entry never began; the operator's may be empty.
-fn no_such(space: &SpaceId, found: Verification) -> Result<Verification> {
+fn existing(space: Option<&SpaceId>, found: Verification) -> Result<Verification> {
+    let space = match space {
+        Some(space) if found.entries == 0 && found.is_sound() => space,
+        _ => return Ok(found),
+    };
     if *space == SpaceId::local() {
         return Ok(found);
     }

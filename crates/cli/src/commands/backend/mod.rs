@@ -33,6 +33,7 @@ fn list(global: &Global) -> Result<Exit> {
     let context = Context::new(global);
     let listed = match context.server()? {
         Some(remote) => of_server(&remote)?,
+        // What this host has, which needs no store and so no API.
         None => {
             let (engine, _place) = looking(&context)?;
             Listed {

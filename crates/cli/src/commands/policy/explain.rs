@@ -32,7 +32,8 @@ pub(crate) fn run(global: &Global, args: ExplainArgs) -> Result<Exit> {
     })
 }
 
-/// The first two stages of the path, which touch nothing.
+/// The first two stages of the path, which touch nothing: no state directory is needed, as the API
+/// would.
 fn decide(config: &Config, call: Call) -> Result<Explanation> {
     let system = config.system(Surface::Local, host_facts())?;
     let tool = match call.program {

@@ -1,6 +1,7 @@
 //! `glovebox sandbox recreate`, `prune` and `rm`. One that fails never stops the rest.
 
-use glovebox_engine::{Selection, Trouble};
+use glovebox_api::RecreateRequest;
+use glovebox_engine::Trouble;
 use glovebox_model::{Code, Error, Result, Stage};
 
 use crate::args::{Global, SandboxRecreateArgs, SandboxRmArgs};
@@ -11,9 +12,8 @@ use crate::{render, stdout};
 
 pub(crate) fn recreate(global: &Global, args: SandboxRecreateArgs) -> Result<Exit> {
     const ANEW: &str = "built from today's configuration when it is next used";
-    let which = selection(args)?;
     let sandboxes = Sandboxes::open(&Context::new(global))?;
-    if let Selection::One(name) = &which {
+    if let Some(name) = &args.sandbox {
         let row = sandboxes.recreate_one(name)?;
         match global.json {
             true => drop(stdout::json(&row)?),
@@ -21,7 +21,7 @@ pub(crate) fn recreate(global: &Global, args: SandboxRecreateArgs) -> Result<Exi
         }
         return Ok(Exit::SUCCESS);
     }
-    let done = sandboxes.recreate(&which)?;
+    let done = sandboxes.recreate(&selection(args)?)?;
     if global.json {
         stdout::json(&done)?;
     } else {
@@ -38,20 +38,20 @@ pub(crate) fn recreate(global: &Global, args: SandboxRecreateArgs) -> Result<Exi
     Ok(verdict(&done.failed))
 }
 
-fn selection(args: SandboxRecreateArgs) -> Result<Selection> {
+fn selection(args: SandboxRecreateArgs) -> Result<RecreateRequest> {
     let SandboxRecreateArgs {
-        sandbox,
+        sandbox: _,
         mismatched,
         all,
         agent,
         session,
     } = args;
-    let named = sandbox
-        .map(Selection::One)
-        .or(agent.map(Selection::Agent))
-        .or(session.map(Selection::Session))
-        .or(mismatched.then_some(Selection::Mismatched))
-        .or(all.then_some(Selection::All));
+    let agent = agent.as_deref().map(RecreateRequest::of_agent);
+    let session = session.as_deref().map(RecreateRequest::of_session);
+    let named = agent
+        .or(session)
+        .or(mismatched.then(RecreateRequest::mismatched))
+        .or(all.then(RecreateRequest::all));
     // The command line demands one of them.
     named.ok_or_else(|| Error::new(Code::InvalidArgument, Stage::Parse, "none is named"))
 }

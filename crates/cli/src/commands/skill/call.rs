@@ -11,7 +11,6 @@ use crate::args::{Global, RunOptions, SkillRunArgs};
 use crate::commands::execute::{skill_here, skill_there, tell_end};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::records::Records;
 use crate::render::{self, printable};
 use crate::{stdout, workspaces};
 
@@ -81,14 +80,15 @@ fn answered(context: &Context<'_>, skill: &Skill, exec: Exec) -> Result<SkillAns
         .artifacts
         .iter()
         .any(|it| it.path.as_bytes() == OUTPUT_FILE.as_bytes());
-    let written = match (wrote, Records::open(&context.place()?)?) {
-        (true, Some(records)) => {
+    let written = match wrote {
+        true => {
             let mut bounded = Bounded(Vec::new());
             let path = workspaces::inside(OUTPUT_FILE.as_ref())?;
+            let records = context.some_records()?;
             records.artifact(&exec, &path, &mut bounded)?;
             Some(bounded.0)
         }
-        _ => None,
+        false => None,
     };
     let output = skill.output(&exec, written.as_deref());
     Ok(glovebox_skill::answer(exec, output))

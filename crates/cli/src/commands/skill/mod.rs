@@ -42,6 +42,7 @@ fn all(context: &Context<'_>) -> Result<(SkillList, Vec<String>)> {
     if let Some(remote) = context.server()? {
         return Ok((remote.get(Target::new("/v1/skills"))?, Vec::new()));
     }
+    // Skills are files: to look at them needs no state directory, and so no API.
     let catalogue = context.skills()?;
     let listing = catalogue.list()?;
     let idle = catalogue.idle_pins(&listing).map(str::to_owned).collect();

@@ -25,15 +25,9 @@ pub(super) fn run(global: &Global, args: DeliveriesArgs) -> Result<Exit> {
         limit: usize::from(args.limit),
         cursor: args.cursor,
     };
-    let page = match context.server()? {
-        Some(remote) => of_server(&remote, &filter)?,
-        None => match context.place()?.open_if_there()? {
-            Some((_, store)) => store.deliveries(&filter)?,
-            None => Page {
-                items: Vec::new(),
-                next: None,
-            },
-        },
+    let page = match context.store_api_if_there()? {
+        Some(client) => listed(&client, &filter)?,
+        None => Page::empty(),
     };
     if global.json {
         stdout::json(&page)?;
@@ -56,8 +50,8 @@ pub(super) fn run(global: &Global, args: DeliveriesArgs) -> Result<Exit> {
     Ok(Exit::SUCCESS)
 }
 
-pub(super) fn of_server(remote: &Client, filter: &DeliveryFilter) -> Result<Page<WebhookDelivery>> {
-    remote.get(
+pub(super) fn listed(client: &Client, filter: &DeliveryFilter) -> Result<Page<WebhookDelivery>> {
+    client.get(
         Target::new("/v1/webhooks/deliveries")
             .optional("webhook", filter.webhook.as_deref())
             .optional("state", filter.state.map(DeliveryState::as_str))

@@ -21,6 +21,7 @@ pub(super) fn run(global: &Global) -> Result<Exit> {
     let context = Context::new(global);
     let listed: Listed = match context.server()? {
         Some(remote) => remote.get(Target::new("/v1/webhooks"))?,
+        // A process that sends nothing has no webhooks to ask for: they are read from the file.
         None => Listed {
             items: webhooks_of(&context.config()?)?
                 .iter()

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use glovebox_model::{Code, DeliveryState, Error, Result, Stage, WebhookDelivery};
 use glovebox_store::DeliveryFilter;
 
-use super::deliveries::of_server;
+use super::deliveries::listed;
 use crate::args::{Global, WebhookTestArgs};
 use crate::context::Context;
 use crate::exit::Exit;
@@ -24,6 +24,7 @@ pub(super) fn run(global: &Global, args: &WebhookTestArgs) -> Result<Exit> {
     let context = Context::new(global);
     let delivery = match context.server()? {
         Some(remote) => by_server(&remote, &args.name)?,
+        // Only a server sends what its API takes on; this process sends it itself.
         None => context.engine()?.webhooks.try_one(&args.name)?,
     };
     if global.json {
@@ -48,7 +49,7 @@ fn by_server(remote: &Client, name: &str) -> Result<WebhookDelivery> {
     };
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let page = of_server(remote, &filter)?;
+        let page = listed(remote, &filter)?;
         let found = page
             .items
             .into_iter()

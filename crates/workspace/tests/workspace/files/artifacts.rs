@@ -106,6 +106,7 @@ fn record() -> Exec {
         sandbox_id: None,
         status: Status::Succeeded,
         queue_position: None,
+        abandoned: false,
         exit_code: Some(0),
         signal: None,
         timed_out: false,
