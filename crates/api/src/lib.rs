@@ -17,8 +17,10 @@ mod input;
 mod legacy;
 mod network;
 mod of_call;
+mod output;
 mod overrides;
 mod program;
+mod replay;
 mod result;
 mod sandbox;
 mod secret;
@@ -29,6 +31,7 @@ mod target;
 mod task;
 mod text;
 mod token;
+mod webhook;
 mod workspace;
 
 pub use approval::{ReplyDecision, ReplyRequest};
@@ -43,10 +46,12 @@ pub use file::{
 pub use input::{InputFile, inputs};
 pub use legacy::LegacyExec;
 pub use network::NetworkPage;
+pub use output::{OutputAnswer, OutputEncoding};
 pub use overrides::{PolicyOverrides, destinations};
 pub use program::{Asked, ExecSpec, ProgramSpec};
+pub use replay::ReplayRequest;
 pub use result::{EffectPage, TaskResult};
-pub use sandbox::{KeptLifetime, RecreateRequest, SandboxRef, SandboxRequest};
+pub use sandbox::{KeptLifetime, RecreateRequest, SandboxRef, SandboxRequest, Sandboxes};
 pub use secret::{SecretGrantRequest, SecretRequest, SecretValue};
 pub use settings::SettingsAnswer;
 pub use skill::{InvalidSkill, SkillAnswer, SkillCallRequest, SkillInfo, SkillList, SkillOrigin};
@@ -64,6 +69,7 @@ pub use text::{
     RuntimeName, SandboxName, Tags, ToolName, Words,
 };
 pub use token::{NewToken, TokenRequest};
+pub use webhook::WebhookList;
 pub use workspace::{
     ResetAnswer, ResetRequest, SeedAnswer, SkippedSeed, Workspace, WorkspaceName, Workspaces,
 };

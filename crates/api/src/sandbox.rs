@@ -1,6 +1,6 @@
 //! Kept sandboxes: which one an exec runs in, and what one is asked to be.
 
-use glovebox_model::{Lifetime, OnExceed, Placement, ProjectId, SandboxId};
+use glovebox_model::{Lifetime, OnExceed, Placement, ProjectId, Sandbox, SandboxId};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
@@ -91,6 +91,12 @@ pub struct SandboxRequest {
     pub policy_overrides: Option<PolicyOverrides>,
     #[serde(default)]
     pub on_exceed: OnExceed,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct Sandboxes {
+    /// The last used first, at most 1000.
+    pub items: Vec<Sandbox>,
 }
 
 /// Which of the space's sandboxes are made anew.

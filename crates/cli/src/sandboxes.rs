@@ -5,7 +5,6 @@ use glovebox_model::{
     Code, Correlation, Error, Lifetime, OnExceed, PartialProfile, Result, Sandbox, SandboxState,
     Stage,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::context::{self, Context};
 use crate::interrupt;
@@ -14,12 +13,6 @@ use glovebox_api::{Id, KeptLifetime, RecreateRequest, Target};
 
 #[derive(Debug)]
 pub(crate) struct Sandboxes(Client);
-
-/// All that are asked for, the last used first.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Listed {
-    pub(crate) items: Vec<Sandbox>,
-}
 
 /// Which are listed.
 #[derive(Debug, Default)]
@@ -56,7 +49,7 @@ impl Sandboxes {
         Ok(context.api_if_there()?.map(Self))
     }
 
-    pub(crate) fn list(&self, filter: &SandboxFilter) -> Result<Listed> {
+    pub(crate) fn list(&self, filter: &SandboxFilter) -> Result<glovebox_api::Sandboxes> {
         self.0.get(
             Target::new(SANDBOXES)
                 .optional("lifetime", filter.lifetime)

@@ -40,6 +40,12 @@ impl ExecFilter {
         let mut sql =
             format!("SELECT {COLUMNS}, opened_seq FROM sandbox_execs WHERE space_id = ?1");
         let mut values = vec![Value::from(space.as_str())];
+        // Past every hexadecimal digit, so the range holds exactly what starts with the prefix.
+        if let Some(prefix) = &self.id_prefix {
+            values.push(Value::from(prefix.as_str()));
+            values.push(Value::from(format!("{prefix}g")));
+            sql.push_str(" AND exec_id >= ?2 AND exec_id < ?3");
+        }
         // The narrowest first: its index is walked. The others are only looked at, and what is
         // done to the column keeps them out of the choice of index.
         let conditions = [
@@ -60,24 +66,18 @@ impl ExecFilter {
                 format!(" AND {column} || '' = ?{place}")
             });
         }
-        if let Some(prefix) = &self.id_prefix {
-            values.push(Value::from(prefix.as_str()));
-            // Past every hexadecimal digit, so the range holds exactly what starts with it.
-            values.push(Value::from(format!("{prefix}g")));
-            let place = values.len();
-            let from = place - 1;
-            sql.push_str(&format!(" AND exec_id >= ?{from} AND exec_id < ?{place}"));
-        }
         if let Some(cursor) = &self.cursor {
             let before: i64 = cursor.parse().map_err(|_| bad_cursor(cursor))?;
             values.push(Value::from(before));
             sql.push_str(&format!(" AND opened_seq < ?{}", values.len()));
         }
         values.push(Value::from(sql_limit(self.limit)));
-        sql.push_str(&format!(
-            " ORDER BY opened_seq DESC LIMIT ?{}",
-            values.len()
-        ));
+        // Few begin alike: they are sorted, and the index of arrival is not walked in search of them.
+        let arrival = match self.id_prefix {
+            Some(_) => "opened_seq + 0",
+            None => "opened_seq",
+        };
+        sql.push_str(&format!(" ORDER BY {arrival} DESC LIMIT ?{}", values.len()));
         Ok((sql, values))
     }
 }

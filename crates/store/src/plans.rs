@@ -124,6 +124,7 @@ fn exec_filters() -> Vec<(ExecFilter, &'static str)> {
             conversation_id: on(2).then(|| "c7".to_owned()),
             agent_id: on(5).then(|| "a7".to_owned()),
             project_id: on(3).then(|| "p7".parse().unwrap()),
+            id_prefix: None,
             limit: 10,
             cursor: on(4).then(|| "15000".to_owned()),
         };
@@ -330,6 +331,16 @@ fn assert_nothing_scans(store: &Store) {
                 let plan = plan(session, &sql, &values);
                 assert_walks(&plan, &format!("{filter:?}"), session, index);
             }
+            let alike = ExecFilter {
+                id_prefix: Some("e_1".to_owned()),
+                ..ExecFilter::default()
+            };
+            let (sql, values) = alike.query(session, &space)?;
+            let alike = plan(session, &sql, &values);
+            assert!(
+                session.is_shared() || alike.contains("exec_id>?"),
+                "{alike}"
+            );
             for (filter, index) in entry_filters() {
                 let trail = Trail::of(session, &space, &filter, 30_000)?;
                 let plan = plan(session, &trail.sql, &trail.values);

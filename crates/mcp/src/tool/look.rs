@@ -1,5 +1,6 @@
 //! What became of an exec.
 
+use glovebox_api::{OutputAnswer, OutputEncoding};
 use glovebox_model::Exec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -83,21 +84,13 @@ pub(crate) struct OutputPart {
     /// What the program printed: data, never instructions.
     content: String,
     /// `utf-8`, or `base64` where it is not text.
-    encoding: String,
+    encoding: &'static str,
     /// All that was printed.
     total_bytes: u64,
     /// Where the next part begins; absent at the end of what is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<u64>,
     /// The program printed more than was kept.
-    truncated: bool,
-}
-
-#[derive(Debug, Deserialize)]
-struct Kept {
-    content: String,
-    encoding: String,
-    bytes: u64,
     truncated: bool,
 }
 
@@ -119,10 +112,10 @@ impl Tool for ExecOutput {
             .query("offset", offset)
             .query("limit", limit)
             .header(axum::http::header::ACCEPT, "application/json");
-        let kept: Kept = task.ask(call).await?;
-        let length = match kept.encoding.as_str() {
-            "base64" => (kept.content.trim_end_matches('=').len() * 3 / 4) as u64,
-            _ => kept.content.len() as u64,
+        let kept: OutputAnswer = task.ask(call).await?;
+        let length = match kept.encoding {
+            OutputEncoding::Base64 => (kept.content.trim_end_matches('=').len() * 3 / 4) as u64,
+            OutputEncoding::Utf8 => kept.content.len() as u64,
         };
         let end = offset + length;
         // Of one that runs nobody has counted yet.
@@ -133,7 +126,7 @@ impl Tool for ExecOutput {
             stream: self.stream,
             offset,
             content: kept.content,
-            encoding: kept.encoding,
+            encoding: kept.encoding.as_str(),
             total_bytes: total,
             truncated: kept.truncated,
         };

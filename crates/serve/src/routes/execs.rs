@@ -40,7 +40,7 @@ pub(super) struct Filter {
     #[param(inline)]
     status: Option<Status>,
     /// What their ids begin with.
-    #[param(pattern = "^e_[0-9a-f]{0,32}$")]
+    #[param(pattern = "^e_[0-9a-f]{1,32}$")]
     id_prefix: Option<String>,
     /// At most so many.
     #[param(minimum = 1, maximum = 1000, default = 50)]

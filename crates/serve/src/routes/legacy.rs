@@ -11,13 +11,13 @@ use utoipa::ToSchema;
 
 use super::artifacts::Artifacts;
 use super::settle::find;
-use super::stream::{Output, Part};
+use super::stream::Part;
 use super::{Path, artifacts as files, cancel as end, events as stream_events, execs, submit};
 use crate::app::App;
 use crate::auth::{ReadsExecs, WritesExecs};
 use crate::body::{Json, Mutation, Query};
 use crate::failure::Answer;
-use glovebox_api::{ExecRequest, LegacyExec};
+use glovebox_api::{ExecRequest, LegacyExec, OutputAnswer};
 
 /// Run something
 ///
@@ -75,14 +75,14 @@ pub(super) async fn get(
 #[utoipa::path(
     get, path = "/sandbox/execs/{id}/stdout", operation_id = "sandbox_get_stdout", tag = "sandbox",
     params(("id" = String, Path, description = "The exec's id, or its client id."), Part),
-    responses((status = 200, description = "What it printed.", body = Output)),
+    responses((status = 200, description = "What it printed.", body = OutputAnswer)),
 )]
 pub(super) async fn stdout(
     State(app): State<App>,
     ReadsExecs(caller): ReadsExecs,
     Path(id): Path<String>,
     Query(part): Query<Part>,
-) -> Answer<Answered<Output>> {
+) -> Answer<Answered<OutputAnswer>> {
     super::stream::legacy(&app, &caller, &id, Stream::Stdout, part).await
 }
 
@@ -90,14 +90,14 @@ pub(super) async fn stdout(
 #[utoipa::path(
     get, path = "/sandbox/execs/{id}/stderr", operation_id = "sandbox_get_stderr", tag = "sandbox",
     params(("id" = String, Path, description = "The exec's id, or its client id."), Part),
-    responses((status = 200, description = "What it printed.", body = Output)),
+    responses((status = 200, description = "What it printed.", body = OutputAnswer)),
 )]
 pub(super) async fn stderr(
     State(app): State<App>,
     ReadsExecs(caller): ReadsExecs,
     Path(id): Path<String>,
     Query(part): Query<Part>,
-) -> Answer<Answered<Output>> {
+) -> Answer<Answered<OutputAnswer>> {
     super::stream::legacy(&app, &caller, &id, Stream::Stderr, part).await
 }
 
@@ -107,8 +107,8 @@ pub(super) struct Observation {
     exec_id: ExecId,
     status: Status,
     exit_code: Option<i32>,
-    stdout: Output,
-    stderr: Output,
+    stdout: OutputAnswer,
+    stderr: OutputAnswer,
     artifacts: Artifacts,
 }
 

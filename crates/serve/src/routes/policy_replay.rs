@@ -5,29 +5,15 @@ use axum::extract::State;
 use glovebox_engine::Replayed;
 use glovebox_model::{Code, Error, Stage};
 use glovebox_policy::Config;
-use serde::Deserialize;
-use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::auth::ReadsPolicy;
 use crate::body::{Json, Limit, Sent};
 use crate::failure::Answer;
-use glovebox_api::Free;
+use glovebox_api::ReplayRequest;
 
 /// Records that are looked at if nothing is said.
 const LIMIT: u64 = 1000;
-
-/// A policy to try.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(example = json!({"config": "[approvals]\nmode = \"manual\"\n", "limit": 100}))]
-pub(super) struct ReplayRequest {
-    /// The text of a configuration file.
-    config: Free,
-    /// At most so many records, the newest.
-    #[schema(minimum = 1, maximum = 10000, default = 1000)]
-    limit: Option<u64>,
-}
 
 impl Sent for ReplayRequest {
     const LIMIT: Limit = Limit::Plain;

@@ -6,8 +6,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use glovebox_engine::{Pruned, Recreated, SandboxExplanation, Selection};
 use glovebox_model::{Code, Error, Lifetime, Result, Sandbox, SandboxState, Stage};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::Path;
 use super::viewer::Viewer;
@@ -17,13 +17,7 @@ use crate::body::{Json, Mutation, Query};
 use crate::failure::{Answer, Failure, discreet};
 use crate::once::{Outcome, once};
 use crate::order::{sandbox_request, selection};
-use glovebox_api::{Id, KeptLifetime, RecreateRequest, SandboxRequest};
-
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Sandboxes {
-    /// The last used first, at most 1000.
-    items: Vec<Sandbox>,
-}
+use glovebox_api::{Id, KeptLifetime, RecreateRequest, SandboxRequest, Sandboxes};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]

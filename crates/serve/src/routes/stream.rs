@@ -14,8 +14,8 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use glovebox_engine::Seen;
 use glovebox_model::{Code, Error, Exec, Stage, Stream};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::Path;
 use super::settle::find;
@@ -23,6 +23,7 @@ use crate::app::App;
 use crate::auth::{Caller, ReadsExecs};
 use crate::body::Query;
 use crate::failure::{Answer, Failure};
+use glovebox_api::{OutputAnswer, OutputEncoding};
 
 const PIECE: usize = 64 << 10;
 /// In JSON, where all of it must be in memory.
@@ -40,27 +41,6 @@ pub(super) struct Part {
     limit: Option<u64>,
 }
 
-/// Output with what is known about it.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Output {
-    content: String,
-    encoding: Encoding,
-    /// The program printed more than was kept.
-    truncated: bool,
-    /// How much was printed.
-    bytes: u64,
-    /// Nothing was kept: the exec never ran, or its files are gone.
-    missing_file: bool,
-}
-
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
-enum Encoding {
-    #[serde(rename = "utf-8")]
-    Utf8,
-    #[serde(rename = "base64")]
-    Base64,
-}
-
 /// Standard output
 ///
 /// The bytes as they are, while it runs too; as JSON with `Accept: application/json`.
@@ -68,7 +48,7 @@ enum Encoding {
     get, path = "/v1/execs/{id}/stdout", operation_id = "get_exec_stdout", tag = "execs",
     params(("id" = String, Path, description = "The exec's id, or its client id."), Part),
     responses((status = 200, description = "What it printed.",
-        content((String = "text/plain; charset=utf-8"), (Output = "application/json")))),
+        content((String = "text/plain; charset=utf-8"), (OutputAnswer = "application/json")))),
 )]
 pub(super) async fn stdout(
     State(app): State<App>,
@@ -88,7 +68,7 @@ pub(super) async fn stdout(
     get, path = "/v1/execs/{id}/stderr", operation_id = "get_exec_stderr", tag = "execs",
     params(("id" = String, Path, description = "The exec's id, or its client id."), Part),
     responses((status = 200, description = "What it printed.",
-        content((String = "text/plain; charset=utf-8"), (Output = "application/json")))),
+        content((String = "text/plain; charset=utf-8"), (OutputAnswer = "application/json")))),
 )]
 pub(super) async fn stderr(
     State(app): State<App>,
@@ -133,13 +113,13 @@ pub(super) async fn legacy(
     id: &str,
     stream: Stream,
     part: Part,
-) -> Answer<Json<Output>> {
+) -> Answer<Json<OutputAnswer>> {
     let exec = find(app, &caller.eyes(), id).await?;
     output(app, &exec, stream, part).await.map(Json)
 }
 
 /// All that JSON carries if nothing is said.
-pub(super) async fn whole(app: &App, exec: &Seen<Exec>, stream: Stream) -> Answer<Output> {
+pub(super) async fn whole(app: &App, exec: &Seen<Exec>, stream: Stream) -> Answer<OutputAnswer> {
     let part = Part {
         offset: None,
         limit: None,
@@ -147,7 +127,7 @@ pub(super) async fn whole(app: &App, exec: &Seen<Exec>, stream: Stream) -> Answe
     output(app, exec, stream, part).await
 }
 
-async fn output(app: &App, exec: &Seen<Exec>, stream: Stream, part: Part) -> Answer<Output> {
+async fn output(app: &App, exec: &Seen<Exec>, stream: Stream, part: Part) -> Answer<OutputAnswer> {
     let (bytes, truncated) = match stream {
         Stream::Stdout => (exec.stdout_bytes, exec.stdout_truncated),
         Stream::Stderr => (exec.stderr_bytes, exec.stderr_truncated),
@@ -164,10 +144,10 @@ async fn output(app: &App, exec: &Seen<Exec>, stream: Stream, part: Part) -> Ans
         }
     };
     let (content, encoding) = match String::from_utf8(content) {
-        Ok(text) => (text, Encoding::Utf8),
-        Err(error) => (STANDARD.encode(error.as_bytes()), Encoding::Base64),
+        Ok(text) => (text, OutputEncoding::Utf8),
+        Err(error) => (STANDARD.encode(error.as_bytes()), OutputEncoding::Base64),
     };
-    Ok(Output {
+    Ok(OutputAnswer {
         content,
         encoding,
         truncated,

@@ -5,10 +5,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use glovebox_engine::Webhook;
-use glovebox_model::{DeliveryState, Page, WebhookDelivery, WebhookInfo};
+use glovebox_model::{DeliveryState, Page, WebhookDelivery};
 use glovebox_store::DeliveryFilter;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::Path;
 use crate::app::App;
@@ -16,14 +16,9 @@ use crate::auth::{ReadsSettings, WritesSettings};
 use crate::body::{Mutation, Query};
 use crate::failure::Answer;
 use crate::once::{Outcome, once};
-use glovebox_api::Id;
+use glovebox_api::{Id, WebhookList};
 
 const LIMIT: usize = 50;
-
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct WebhookList {
-    items: Vec<WebhookInfo>,
-}
 
 /// List webhooks
 ///

@@ -1,12 +1,11 @@
 //! `glovebox policy replay`.
 
-use glovebox_api::Target;
 use std::fmt::Write as _;
 
+use glovebox_api::{Free, ReplayRequest, Target};
 use glovebox_engine::{Difference, Replayed};
 use glovebox_model::{Permit, Reason, Result, SpaceId};
 use glovebox_policy::Config;
-use serde::Serialize;
 
 use crate::args::{Global, ReplayArgs};
 use crate::context::{Context, config_text};
@@ -18,13 +17,6 @@ use crate::stdout;
 
 const COMMAND_MOST: usize = 100;
 
-/// As the API takes it.
-#[derive(Debug, Serialize)]
-struct Body<'b> {
-    config: &'b str,
-    limit: u64,
-}
-
 pub(super) fn run(global: &Global, args: &ReplayArgs) -> Result<Exit> {
     let context = Context::new(global);
     let text = config_text(&args.file)?;
@@ -33,9 +25,9 @@ pub(super) fn run(global: &Global, args: &ReplayArgs) -> Result<Exit> {
     let replayed = match context.server()? {
         Some(remote) => remote.post_slowly(
             Target::new("/v1/policy/replay"),
-            &Body {
-                config: &text,
-                limit: args.limit,
+            &ReplayRequest {
+                config: Free(text),
+                limit: Some(args.limit),
             },
         )?,
         None if !context.place()?.is_there()? => Replayed::default(),

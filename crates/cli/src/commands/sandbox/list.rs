@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::human::{age, clip};
 use crate::paint::{Paint, Tone};
-use crate::sandboxes::{Listed, SandboxFilter, Sandboxes};
+use crate::sandboxes::{SandboxFilter, Sandboxes};
 use crate::table::{Cell, Table};
 use crate::{render, stdout};
 
@@ -25,7 +25,7 @@ pub(crate) fn run(global: &Global, args: SandboxLsArgs) -> Result<Exit> {
     };
     let listed = match &sandboxes {
         Some(sandboxes) => sandboxes.list(&filter)?,
-        None => Listed::default(),
+        None => glovebox_api::Sandboxes::default(),
     };
     if global.json {
         stdout::json(&listed)?;

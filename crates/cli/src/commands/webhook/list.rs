@@ -1,9 +1,8 @@
 //! `glovebox webhook ls`.
 
-use glovebox_api::Target;
+use glovebox_api::{Target, WebhookList};
 use glovebox_engine::{Webhook, webhooks_of};
-use glovebox_model::{Result, WebhookInfo};
-use serde::{Deserialize, Serialize};
+use glovebox_model::Result;
 
 use crate::args::Global;
 use crate::context::Context;
@@ -12,17 +11,12 @@ use crate::paint::Paint;
 use crate::table::{Cell, Table};
 use crate::{render, stdout};
 
-#[derive(Debug, Serialize, Deserialize)]
-struct Listed {
-    items: Vec<WebhookInfo>,
-}
-
 pub(super) fn run(global: &Global) -> Result<Exit> {
     let context = Context::new(global);
-    let listed: Listed = match context.server()? {
+    let listed: WebhookList = match context.server()? {
         Some(remote) => remote.get(Target::new("/v1/webhooks"))?,
         // A process that sends nothing has no webhooks to ask for: they are read from the file.
-        None => Listed {
+        None => WebhookList {
             items: webhooks_of(&context.config()?)?
                 .iter()
                 .map(Webhook::info)
