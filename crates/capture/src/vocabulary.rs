@@ -1,8 +1,11 @@
 //! The words that records themselves are made of.
 
+use glovebox_model::Limits;
+
 /// Names of fields and values of enumerations in the records of execs, effects and approvals, in
-/// lower case. Shorter ones are no secret anyway; a test compares it with `openapi.json`.
-const WORDS: [&str; 199] = [
+/// lower case; those of limits are the model's. Shorter ones are no secret anyway; a test compares it
+/// with `openapi.json`.
+const WORDS: [&str; 188] = [
     "abandoned",
     "after_ms",
     "agent_id",
@@ -18,7 +21,6 @@ const WORDS: [&str; 199] = [
     "approved",
     "argv_truncated",
     "artifacts",
-    "artifacts_bytes",
     "artifacts_dir",
     "artifacts_dropped",
     "ask_user",
@@ -41,7 +43,6 @@ const WORDS: [&str; 199] = [
     "connections",
     "conversation_id",
     "cpu_limit",
-    "cpus_milli",
     "created_at",
     "critical",
     "cwd_not_found",
@@ -50,15 +51,11 @@ const WORDS: [&str; 199] = [
     "deny_from",
     "description",
     "descriptor",
-    "disk_bytes",
-    "disk_files",
     "disk_full",
     "disk_limit",
     "dns_denied",
     "duration_ms",
     "effect_count",
-    "egress_bytes",
-    "egress_connections",
     "egress_only",
     "elicitation",
     "ended_at",
@@ -98,7 +95,6 @@ const WORDS: [&str; 199] = [
     "low_confidence",
     "max_memory_bytes",
     "max_pids",
-    "memory_bytes",
     "memory_limit",
     "method_not_allowed",
     "missing_data",
@@ -109,7 +105,6 @@ const WORDS: [&str; 199] = [
     "net_private_destination_requested",
     "net_unrestricted_requested",
     "net_wildcard_domain_requested",
-    "network_ms",
     "network_request",
     "no_capabilities",
     "no_network",
@@ -119,7 +114,6 @@ const WORDS: [&str; 199] = [
     "not_found",
     "not_in_allowlist",
     "not_previewed",
-    "open_files",
     "operation",
     "out_of_scope",
     "overrides",
@@ -173,10 +167,8 @@ const WORDS: [&str; 199] = [
     "space_id",
     "started_at",
     "state_mutation",
-    "stderr_bytes",
     "stderr_path",
     "stderr_truncated",
-    "stdout_bytes",
     "stdout_path",
     "stdout_truncated",
     "store_unavailable",
@@ -208,6 +200,6 @@ const WORDS: [&str; 199] = [
 pub(crate) fn is_in_records(value: &[u8]) -> bool {
     let value = value.to_ascii_lowercase();
     let finder = memchr::memmem::Finder::new(&value);
-    let mut words = WORDS.iter();
+    let mut words = WORDS.iter().chain(Limits::FIELDS);
     words.any(|word| finder.find(word.as_bytes()).is_some())
 }

@@ -18,7 +18,6 @@ mod glob;
 mod host;
 mod id;
 mod isolation;
-mod limit_field;
 mod limits;
 mod network;
 mod page;
@@ -67,8 +66,7 @@ pub use id::{
     SecretName, SnapshotId, SpaceId, TokenId, TokenName,
 };
 pub use isolation::{Evidence, Grade, Guarantee, Isolation};
-pub use limit_field::LimitField;
-pub use limits::{LimitKind, Limits, PartialLimits};
+pub use limits::{LimitField, LimitKind, LimitPair, LimitScope, LimitValue, Limits, PartialLimits};
 pub use network::{Approach, Attempt, NetCode, Refused, Spoken, Traffic};
 pub use page::Page;
 pub use permit::{ApprovalMode, Permit, Reason, ReasonCode, ReasonKind, Ruling, Upgrade};

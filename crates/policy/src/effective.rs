@@ -191,21 +191,7 @@ fn limit(system: &System, layers: &[&Layer], field: LimitField) -> Held<Amount> 
             let most = LimitField::CpuTime.get(system.ceilings());
             cpu_time(wall, cpus).get().min(most)
         }
-        LimitField::Wall
-        | LimitField::Memory
-        | LimitField::Pids
-        | LimitField::Cpus
-        | LimitField::Disk
-        | LimitField::Files
-        | LimitField::Stdout
-        | LimitField::Stderr
-        | LimitField::Artifacts
-        | LimitField::OpenFiles
-        | LimitField::Gpus
-        | LimitField::Tpus
-        | LimitField::EgressBytes
-        | LimitField::EgressConnections
-        | LimitField::NetworkTime => field.get(system.defaults()),
+        _ => field.get(system.defaults()),
     };
     fold(&Field::Limit(field), amount(default), layers, |it| {
         field.opinion(&it.limits).map(amount)

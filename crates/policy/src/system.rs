@@ -1,8 +1,8 @@
 //! What holds before anybody said anything, and how far an operator's settings may go.
 
 use glovebox_model::{
-    Bytes, Code, Count, Cpus, Error, LimitField, Limits, Millis, NetworkMode, PartialLimits,
-    Result, Stage,
+    Code, Cpus, Error, LimitField, LimitValue, Limits, Millis, NetworkMode, PartialLimits, Result,
+    Stage,
 };
 
 use crate::field::Field;
@@ -29,22 +29,7 @@ pub struct HostFacts {
 /// ceiling, which no settings layer may pass. A request never passes either: what the settings
 /// say, or else the default, is the most it gets.
 ///
-/// | limit | server | ceiling | local | ceiling | reason |
-/// |---|---|---|---|---|---|
-/// | timeout | 60 s | 5 min | 1 h | 7 d | a shared worker is not to be held; a build on a laptop takes its time |
-/// | cpu_time | timeout × cpus | same | same | same | never bites before the time-out unless somebody sets it |
-/// | memory | 1 GiB | 4 GiB | half the host | the host | two local execs at once still fit beside the desktop |
-/// | pids | 256 | 512 | 4096 | 32 768 | a parallel build forks widely; a fork bomb still ends quickly |
-/// | cpus | 1 | 4 | all | all | a developer wants the machine they paid for |
-/// | disk | 1 GiB | 10 GiB | 32 GiB | 1 TiB | dependencies and build products of a large project |
-/// | files | 100 000 | 1 000 000 | 1 000 000 | 10 000 000 | one `node_modules` holds 30 000 to 60 000 |
-/// | stdout, stderr | 1 MiB each | 10 MiB | 10 MiB | 1 GiB | what a model reads; what a person scrolls |
-/// | artifacts | 50 MiB | 200 MiB | 1 GiB | 64 GiB | reports and images; binaries |
-/// | open_files | 1024 | 65 536 | 4096 | 524 288 | the usual soft limit; below the hard limit of an ordinary login |
-/// | gpus, tpus | 0 | 0 | 0 | 0 | a device is shared with the host's own driver: only an operator gives one |
-/// | egress_bytes | 256 MiB | 1 GiB | 1 GiB | 64 GiB | a set of packages; a model's weights |
-/// | egress_connections | 2000 | 10 000 | 10 000 | 1 000 000 | one for each file of a large install |
-/// | network_time | 1 h | 24 h | 24 h | 24 h | no way out stays open for longer than a day |
+/// The numbers are in the table of limits, `model::limits`.
 ///
 /// The network is `none`, the workspace `rw`, every environment key may be set (credentials
 /// excepted), security is `strict`, limits may be supervised and no tier is declared.
@@ -60,10 +45,15 @@ pub struct System {
 
 impl System {
     pub fn new(surface: Surface, host: HostFacts) -> Self {
-        let (defaults, ceilings) = match surface {
-            Surface::Server => server(),
-            Surface::Local => local(host),
+        let pair = |field: LimitField| match surface {
+            Surface::Server => field.on_server(),
+            Surface::Local => field.on_local(),
         };
+        let all = |of: &dyn Fn(LimitField) -> LimitValue| {
+            LimitField::gather(|field| amount(field, of, host))
+        };
+        let defaults = all(&|field| pair(field).default);
+        let ceilings = all(&|field| pair(field).ceiling);
         Self {
             surface,
             defaults,
@@ -164,96 +154,27 @@ pub(crate) fn cpu_time(wall: Millis, cpus: Cpus) -> Millis {
     Millis((wall.0.saturating_mul(u64::from(cpus.0)) / 1000).max(1))
 }
 
-const HOUR: u64 = 3600;
-
-fn server() -> (Limits, Limits) {
-    let defaults = Limits {
-        wall_ms: Millis::secs(60),
-        cpu_ms: Millis::secs(60),
-        memory_bytes: Bytes::mib(1024),
-        pids: Count(256),
-        cpus_milli: Cpus::whole(1),
-        disk_bytes: Bytes::mib(1024),
-        disk_files: Count(100_000),
-        stdout_bytes: Bytes::mib(1),
-        stderr_bytes: Bytes::mib(1),
-        artifacts_bytes: Bytes::mib(50),
-        open_files: Count(1024),
-        gpus: Count(0),
-        tpus: Count(0),
-        egress_bytes: Bytes::mib(256),
-        egress_connections: Count(2_000),
-        network_ms: Millis::secs(HOUR),
-    };
-    let ceilings = Limits {
-        wall_ms: Millis::secs(300),
-        cpu_ms: cpu_time(Millis::secs(300), Cpus::whole(4)),
-        memory_bytes: Bytes::mib(4096),
-        pids: Count(512),
-        cpus_milli: Cpus::whole(4),
-        disk_bytes: Bytes::mib(10 << 10),
-        disk_files: Count(1_000_000),
-        stdout_bytes: Bytes::mib(10),
-        stderr_bytes: Bytes::mib(10),
-        artifacts_bytes: Bytes::mib(200),
-        open_files: Count(65_536),
-        gpus: Count(0),
-        tpus: Count(0),
-        egress_bytes: Bytes::mib(1 << 10),
-        egress_connections: Count(10_000),
-        network_ms: Millis::secs(24 * HOUR),
-    };
-    (defaults, ceilings)
-}
-
-fn local(host: HostFacts) -> (Limits, Limits) {
-    // Whole mebibytes, so that the number reads well. A host that reports next to nothing has
-    // been misread, and still gets something usable.
+fn amount(field: LimitField, of: &dyn Fn(LimitField) -> LimitValue, host: HostFacts) -> u64 {
+    // Whole mebibytes, so that the number reads well. A host that reports next to nothing has been
+    // misread, and still gets something usable.
     let mebibytes = (host.memory_bytes >> 20).clamp(64, 64 << 20);
-    let cpus = Cpus::whole(host.cpus.clamp(1, 1024));
-    let defaults = Limits {
-        wall_ms: Millis::secs(HOUR),
-        cpu_ms: cpu_time(Millis::secs(HOUR), cpus),
-        memory_bytes: Bytes::mib(mebibytes / 2),
-        pids: Count(4096),
-        cpus_milli: cpus,
-        disk_bytes: Bytes::mib(32 << 10),
-        disk_files: Count(1_000_000),
-        stdout_bytes: Bytes::mib(10),
-        stderr_bytes: Bytes::mib(10),
-        artifacts_bytes: Bytes::mib(1 << 10),
-        open_files: Count(4096),
-        gpus: Count(0),
-        tpus: Count(0),
-        egress_bytes: Bytes::mib(1 << 10),
-        egress_connections: Count(10_000),
-        network_ms: Millis::secs(24 * HOUR),
-    };
-    let ceilings = Limits {
-        wall_ms: Millis::secs(7 * 24 * HOUR),
-        cpu_ms: cpu_time(Millis::secs(7 * 24 * HOUR), cpus),
-        memory_bytes: Bytes::mib(mebibytes),
-        pids: Count(32_768),
-        cpus_milli: cpus,
-        disk_bytes: Bytes::mib(1 << 20),
-        disk_files: Count(10_000_000),
-        stdout_bytes: Bytes::mib(1 << 10),
-        stderr_bytes: Bytes::mib(1 << 10),
-        artifacts_bytes: Bytes::mib(64 << 10),
-        open_files: Count(524_288),
-        gpus: Count(0),
-        tpus: Count(0),
-        egress_bytes: Bytes::mib(64 << 10),
-        egress_connections: Count(1_000_000),
-        network_ms: Millis::secs(24 * HOUR),
-    };
-    (defaults, ceilings)
+    match of(field) {
+        LimitValue::Fixed(raw) => raw,
+        LimitValue::HostMemory { parts } => (mebibytes / parts) << 20,
+        LimitValue::HostCpus => u64::from(host.cpus.clamp(1, 1024)) * 1000,
+        LimitValue::TimeOfAllCpus => {
+            let cpus = amount(LimitField::Cpus, of, host);
+            let wall = Millis(amount(LimitField::Wall, of, host));
+            cpu_time(wall, Cpus(u32::try_from(cpus).unwrap_or(u32::MAX))).0
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::range::check_limits;
+    use glovebox_model::{Bytes, Count};
     use proptest::prelude::*;
 
     const LAPTOP: HostFacts = HostFacts {

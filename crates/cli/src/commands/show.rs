@@ -1,8 +1,8 @@
 //! `glovebox show`.
 
 use glovebox_model::{
-    Access, Artifact, Correlation, Exec, Grade, Guarantee, Isolation, LimitField, NetworkMode,
-    Profile, Result, Verdict, Writes,
+    Access, Artifact, Correlation, Exec, Grade, Guarantee, Isolation, LimitField, LimitScope,
+    NetworkMode, Profile, Result, Verdict, Writes,
 };
 use jiff::Timestamp;
 
@@ -204,7 +204,7 @@ fn limits(sheet: &mut Sheet, exec: &Exec, profile: &Profile) {
     let networked = profile.network > NetworkMode::None;
     for field in LimitField::ALL
         .into_iter()
-        .filter(|it| networked || !it.is_of_network())
+        .filter(|it| networked || it.scope() != LimitScope::Network)
     {
         let used = match field {
             LimitField::Wall => exec.duration_ms.map(duration),
@@ -215,14 +215,7 @@ fn limits(sheet: &mut Sheet, exec: &Exec, profile: &Profile) {
             LimitField::Stderr => Some(size(exec.stderr_bytes)),
             LimitField::EgressBytes => traffic.map(|it| size(it.sent.saturating_add(it.received))),
             LimitField::EgressConnections => traffic.map(|it| it.connections.to_string()),
-            LimitField::Cpus
-            | LimitField::Disk
-            | LimitField::Files
-            | LimitField::Artifacts
-            | LimitField::OpenFiles
-            | LimitField::Gpus
-            | LimitField::Tpus
-            | LimitField::NetworkTime => None,
+            _ => None,
         };
         let most = field.show(field.get(&profile.limits));
         let shown = match used.filter(|_| ran) {

@@ -2,9 +2,7 @@
 //! same sandbox.
 
 use glovebox_backend::Language;
-use glovebox_model::{
-    Bytes, Code, Count, Error, Limits, Millis, Profile, ProjectId, Result, SpaceId, Stage, Tier,
-};
+use glovebox_model::{Code, Error, Profile, ProjectId, Result, SpaceId, Stage, Tier};
 use serde::Serialize;
 
 use crate::backends::Chosen;
@@ -92,16 +90,7 @@ impl Shape {
 /// The profile without what is decided when the exec comes: its time, its output, its variables.
 fn built_from(profile: &Profile) -> Profile {
     Profile {
-        limits: Limits {
-            wall_ms: Millis(0),
-            stdout_bytes: Bytes(0),
-            stderr_bytes: Bytes(0),
-            artifacts_bytes: Bytes(0),
-            egress_bytes: Bytes(0),
-            egress_connections: Count(0),
-            network_ms: Millis(0),
-            ..profile.limits
-        },
+        limits: profile.limits.built_in(),
         env_allow: [].into(),
         tier: Tier::Safe,
         ..profile.clone()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use glovebox_model::{Access, Bytes, Count, DockerConfig, Limits, Millis, Sandbox, SandboxConfig};
+use glovebox_model::{Access, DockerConfig, Sandbox, SandboxConfig};
 use jiff::Timestamp;
 
 use crate::digest::config_hash;
@@ -24,16 +24,7 @@ pub(crate) enum Drift {
 /// The hash of everything that is built in; time, output and traffic are limits of each exec alone.
 pub(crate) fn hash_of(config: &SandboxConfig) -> String {
     let built_in = SandboxConfig {
-        limits: Limits {
-            wall_ms: Millis(0),
-            stdout_bytes: Bytes(0),
-            stderr_bytes: Bytes(0),
-            artifacts_bytes: Bytes(0),
-            egress_bytes: Bytes(0),
-            egress_connections: Count(0),
-            network_ms: Millis(0),
-            ..config.limits
-        },
+        limits: config.limits.built_in(),
         ..config.clone()
     };
     // A type of ours without maps of odd keys: it is always JSON.
@@ -116,6 +107,7 @@ mod tests {
     use super::*;
     use crate::sandboxes::sample::{config, sandbox};
     use glovebox_model::NetworkMode;
+    use glovebox_model::{Bytes, Count, Millis};
     use jiff::ToSpan;
 
     const HOT: Duration = Duration::from_secs(300);

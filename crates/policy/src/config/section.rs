@@ -223,26 +223,9 @@ fn read_amount(
     let parsed = match node.get_ref() {
         DeValue::String(text) => field.parse(text),
         DeValue::Integer(number) if number.radix() == 10 => field.parse(number.as_str()),
-        DeValue::Float(number) => match field {
-            LimitField::Cpus | LimitField::Wall | LimitField::CpuTime | LimitField::NetworkTime => {
-                field.parse(number.as_str())
-            }
-            LimitField::Memory
-            | LimitField::Pids
-            | LimitField::Disk
-            | LimitField::Files
-            | LimitField::Stdout
-            | LimitField::Stderr
-            | LimitField::Artifacts
-            | LimitField::OpenFiles
-            | LimitField::Gpus
-            | LimitField::Tpus
-            | LimitField::EgressBytes
-            | LimitField::EgressConnections => {
-                return Err(wrong_amount(document, field, key, node));
-            }
-        },
-        DeValue::Integer(_)
+        DeValue::Float(number) if field.has_fractions() => field.parse(number.as_str()),
+        DeValue::Float(_)
+        | DeValue::Integer(_)
         | DeValue::Boolean(_)
         | DeValue::Datetime(_)
         | DeValue::Array(_)

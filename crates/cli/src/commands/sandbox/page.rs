@@ -1,7 +1,7 @@
 //! `glovebox sandbox info` and `glovebox sandbox explain`: one sandbox on a page.
 
 use glovebox_engine::{Next, SandboxExplanation};
-use glovebox_model::{Access, LimitField, Published, Result, Sandbox, SandboxConfig};
+use glovebox_model::{Access, LimitField, LimitScope, Published, Result, Sandbox, SandboxConfig};
 use jiff::Timestamp;
 
 use super::list::{backend, tone};
@@ -97,21 +97,9 @@ fn made_with(sheet: &mut Sheet, config: &SandboxConfig) {
         false => "what programs change outside the workspace is not kept",
     };
     sheet.line("root", root);
-    for field in LimitField::ALL {
-        // Time, output and traffic are limits of each exec alone.
-        let is_built_in = !matches!(
-            field,
-            LimitField::Wall
-                | LimitField::Stdout
-                | LimitField::Stderr
-                | LimitField::Artifacts
-                | LimitField::EgressBytes
-                | LimitField::EgressConnections
-                | LimitField::NetworkTime
-        );
-        if is_built_in {
-            sheet.line(field.key(), &field.show(field.get(&config.limits)));
-        }
+    let built_in = |field: &LimitField| field.scope() == LimitScope::Sandbox;
+    for field in LimitField::ALL.into_iter().filter(built_in) {
+        sheet.line(field.key(), &field.show(field.get(&config.limits)));
     }
 }
 
