@@ -27,14 +27,18 @@ pub struct Decided {
 #[cfg(feature = "openapi")]
 impl utoipa::PartialSchema for Decided {
     fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
-        let object = utoipa::openapi::ObjectBuilder::new()
+        use utoipa::openapi::ObjectBuilder;
+        use utoipa::openapi::schema::{SchemaType, Type};
+        let subject =
+            ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::String, Type::Null]));
+        let object = ObjectBuilder::new()
             .description(Some("One field, who decided it, and what would change it."));
         ["field", "path", "value", "layer", "change"]
             .into_iter()
             .fold(object, |object, name| {
                 object.property(name, String::schema()).required(name)
             })
-            .property("subject", Option::<String>::schema())
+            .property("subject", subject)
             .into()
     }
 }
