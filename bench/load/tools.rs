@@ -7,7 +7,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
-use glovebox_engine::{Dispatcher, Eyes, KeySource, ServerConfig, Spawner, Submission, host_facts};
+use glovebox_engine::{
+    Dispatcher, KeySource, ServerConfig, Spawner, Submission, Viewer, host_facts,
+};
 use glovebox_model::{
     Call, Correlation, Mode, OnExceed, PartialProfile, Party, Placement, Program, SpaceId, Status,
     WorkspaceRef, Writes,
@@ -104,7 +106,7 @@ impl Engine {
     /// In milliseconds.
     fn call(&self) -> Fallible<f64> {
         let since = Instant::now();
-        let eyes = Eyes::of_space(SpaceId::local());
+        let eyes = Viewer::of_space(SpaceId::local());
         let submitted = self.dispatcher.submit(Submission {
             call: call()?,
             stdin: None,

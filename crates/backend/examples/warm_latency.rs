@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use glovebox_backend::{
-    Cancel, Ending, Ground, Kept, KeptNative, Language, Native, Order, Place, Preload, Room, Run,
-    Sandbox, Sink, Spec, Warm,
+    Cancel, Ending, ExecDirs, Ground, Kept, KeptNative, Language, Native, Order, Place, Preload,
+    Run, Sandbox, Sink, Spec, Warm,
 };
 use glovebox_cage::Spawner;
 use glovebox_model::{
@@ -129,8 +129,8 @@ impl Bench {
         }
     }
 
-    fn room(&self) -> Room<'_> {
-        Room {
+    fn room(&self) -> ExecDirs<'_> {
+        ExecDirs {
             work: Some(&self.work),
             inputs: None,
             artifacts: &self.artifacts,

@@ -19,11 +19,13 @@ pub use glovebox_cage::WayOut;
 pub use host::Host;
 pub use host_mount::HostMount;
 pub use keepers::Keepers;
-pub use native::{Etc, Ground, KeptNative, Language, Native, Preload, Prepared, Tray, Warm, probe};
+pub use native::{
+    Etc, Ground, KeptNative, Language, MemoryLayer, Native, Preload, Prepared, Warm, probe,
+};
 pub use notice::{Notice, Noticed, Observation};
-pub use sandbox::{Kept, Remains, Run, Sandbox};
+pub use sandbox::{Kept, Run, Sandbox, TeardownGuard};
 pub use spec::{
-    CacheMount, Layer, Layers, Observe, Order, Place, Room, Secret, SecretFiles, SecretForm, Spec,
-    ToolchainLink, ToolchainMount, Tree,
+    CacheMount, ExecDirs, Layer, Layers, Observe, Order, Place, Secret, SecretFiles, SecretForm,
+    Spec, ToolchainLink, ToolchainMount, Tree,
 };
 pub use streams::{Cancel, Canceler, Sink};

@@ -10,7 +10,7 @@ use glovebox_workspace::Dir;
 
 use crate::ended::Ended;
 use crate::notice::Observation;
-use crate::spec::{Order, Room, Secret, Spec};
+use crate::spec::{ExecDirs, Order, Secret, Spec};
 use crate::streams::{Cancel, Sink};
 
 /// One run: what, how far it may go, and who hears of it.
@@ -47,10 +47,10 @@ pub trait Sandbox: fmt::Debug + Send {
 
     /// Runs the order and stays until no process of the sandbox is left. What still has to be taken
     /// apart goes on in the background until the second value is dropped.
-    fn run(self: Box<Self>, run: Run<'_>) -> (Result<Ended>, Remains);
+    fn run(self: Box<Self>, run: Run<'_>) -> (Result<Ended>, TeardownGuard);
 
     /// It is not needed after all.
-    fn dismiss(self: Box<Self>) -> Remains;
+    fn dismiss(self: Box<Self>) -> TeardownGuard;
 }
 
 /// A sandbox that stands between execs and takes one at a time. Dropping it ends what runs in it
@@ -68,10 +68,10 @@ pub trait Kept: fmt::Debug + Send {
 
     /// As of a fresh sandbox: when it returns, no process of this run is left, but the sandbox
     /// stands. An error that is not the program's may leave it dead.
-    fn run(&mut self, room: Room<'_>, run: Run<'_>) -> Result<Ended>;
+    fn run(&mut self, room: ExecDirs<'_>, run: Run<'_>) -> Result<Ended>;
 
     /// Takes the sandbox down, with everything that only it had.
-    fn close(self: Box<Self>) -> Remains;
+    fn close(self: Box<Self>) -> TeardownGuard;
 }
 
 /// A backend that has no place for secrets must not run without them.
@@ -104,9 +104,11 @@ pub(crate) fn no_observation(backend: &str, spec: &Spec<'_>) -> Result<()> {
 }
 
 /// Something on its way out. Dropping it waits until it is gone.
-pub struct Remains(#[expect(dead_code, reason = "held to be dropped")] Option<Box<dyn Any + Send>>);
+pub struct TeardownGuard(
+    #[expect(dead_code, reason = "held to be dropped")] Option<Box<dyn Any + Send>>,
+);
 
-impl Remains {
+impl TeardownGuard {
     pub fn of(rest: impl Any + Send) -> Self {
         Self(Some(Box::new(rest)))
     }
@@ -116,7 +118,7 @@ impl Remains {
     }
 }
 
-impl fmt::Debug for Remains {
+impl fmt::Debug for TeardownGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Remains")
     }

@@ -168,7 +168,7 @@ pub struct CacheMount<'dir> {
 
 /// The directories of one exec, for the places that were left for later.
 #[derive(Debug, Clone, Copy)]
-pub struct Room<'dir> {
+pub struct ExecDirs<'dir> {
     pub work: Option<&'dir Dir>,
     pub inputs: Option<&'dir Dir>,
     pub artifacts: &'dir Dir,

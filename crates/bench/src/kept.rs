@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-use glovebox_backend::{Kept, KeptNative, Place, Room};
+use glovebox_backend::{ExecDirs, Kept, KeptNative, Place};
 use glovebox_model::{Access, Result};
 
 use crate::interrupt::Interrupt;
@@ -30,7 +30,7 @@ impl KeptSandbox {
             Some(kept) => kept,
             None => start(setup, &trial)?,
         };
-        let room = Room {
+        let room = ExecDirs {
             work: None,
             ..trial.room()
         };

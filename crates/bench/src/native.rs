@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use glovebox_backend::{
-    Ended, Ending, Ground, Native, Order, Place, Room, Run, Sandbox, SecretFiles, Spec, Tree,
+    Ended, Ending, ExecDirs, Ground, Native, Order, Place, Run, Sandbox, SecretFiles, Spec, Tree,
 };
 use glovebox_engine::{Keeper, Sink};
 use glovebox_model::{Access, ByteString, Code, Error, Result, Stage, Stream};
@@ -146,8 +146,8 @@ impl Trial {
     }
 
     /// For a sandbox that was made before this run was known.
-    pub(crate) fn room(&self) -> Room<'_> {
-        Room {
+    pub(crate) fn room(&self) -> ExecDirs<'_> {
+        ExecDirs {
             work: Some(&self.work),
             inputs: None,
             artifacts: &self.artifacts,

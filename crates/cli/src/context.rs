@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use glovebox_engine::{Engine, Keeper, KeySource, Recovered, Seat, Settings, Spawner, host_facts};
+use glovebox_engine::{
+    Engine, Keeper, KeeperSlot, KeySource, Recovered, Settings, Spawner, host_facts,
+};
 use glovebox_model::{Code, Correlation, Error, Result, SpaceId, Stage};
 use glovebox_policy::{Config, Surface};
 use glovebox_serve::LocalApi;
@@ -12,7 +14,7 @@ use glovebox_workspace::Dir;
 
 use crate::args::Global;
 use crate::human::count;
-use crate::meter::ProgressLine;
+use crate::progress_meter::ProgressLine;
 use crate::records::Records;
 use crate::render;
 use crate::secrets_key;
@@ -212,7 +214,7 @@ impl<'args> Context<'args> {
         Engine::open(self.own_settings()?)
     }
 
-    pub(crate) fn engine_with_seat(&self, keeper: Keeper) -> Result<(Engine, Seat)> {
+    pub(crate) fn engine_with_seat(&self, keeper: Keeper) -> Result<(Engine, KeeperSlot)> {
         let engine = self.engine()?;
         let seat = engine.sandboxes.seat(keeper)?;
         Ok((engine, seat))
@@ -482,7 +484,7 @@ pub(crate) fn fork_spawner() -> Result<Spawner> {
 }
 
 /// A keeper for one more exec.
-pub(crate) fn seat_from(spawner: &Spawner, engine: &Engine) -> Result<Seat> {
+pub(crate) fn seat_from(spawner: &Spawner, engine: &Engine) -> Result<KeeperSlot> {
     let keeper = spawner.spawn().map_err(|error| {
         let message = "cannot start the sandbox's keeper";
         Error::new(Code::BackendUnavailable, Stage::Judge, message).caused_by(error)

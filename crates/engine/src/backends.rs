@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use glovebox_backend::{
-    Docker, Ended, EngineFacts, Host, Keepers, Probe, Remains, Run, Sandbox, WayOut,
+    Docker, Ended, EngineFacts, Host, Keepers, Probe, Run, Sandbox, TeardownGuard, WayOut,
 };
 use glovebox_model::{
     BackendName, Code, DockerConfig, Error, Evidence, Grade, Guarantee, Isolation, NetworkMode,
@@ -479,18 +479,18 @@ fn no_image(image: &str) -> Error {
 
 /// A native sandbox on an image, which stays for as long as the sandbox does.
 #[derive(Debug)]
-pub(crate) struct Imaged {
+pub(crate) struct SandboxOnImage {
     sandbox: Box<dyn Sandbox>,
     image: Held,
 }
 
-impl Imaged {
+impl SandboxOnImage {
     pub(crate) fn new(sandbox: Box<dyn Sandbox>, image: Held) -> Self {
         Self { sandbox, image }
     }
 }
 
-impl Sandbox for Imaged {
+impl Sandbox for SandboxOnImage {
     fn isolation(&self) -> &Isolation {
         self.sandbox.isolation()
     }
@@ -499,13 +499,13 @@ impl Sandbox for Imaged {
         self.sandbox.way_out()
     }
 
-    fn run(self: Box<Self>, run: Run<'_>) -> (Result<Ended>, Remains) {
+    fn run(self: Box<Self>, run: Run<'_>) -> (Result<Ended>, TeardownGuard) {
         let (ended, remains) = self.sandbox.run(run);
-        (ended, Remains::of((remains, self.image)))
+        (ended, TeardownGuard::of((remains, self.image)))
     }
 
-    fn dismiss(self: Box<Self>) -> Remains {
-        Remains::of((self.sandbox.dismiss(), self.image))
+    fn dismiss(self: Box<Self>) -> TeardownGuard {
+        TeardownGuard::of((self.sandbox.dismiss(), self.image))
     }
 }
 

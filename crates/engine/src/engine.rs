@@ -36,7 +36,7 @@ pub struct Io<'io> {
     /// What the program is given to read, where that is known and can be given again.
     pub replayable: Option<&'io [u8]>,
     /// Where what a gate runs gets its keeper from.
-    pub seats: Option<&'io dyn Fn() -> Result<Seat>>,
+    pub seats: Option<&'io dyn Fn() -> Result<KeeperSlot>>,
     /// Whether an outcome that could not be written is tried once more.
     pub again: Option<&'io dyn Fn(&Error) -> bool>,
 }
@@ -92,7 +92,7 @@ pub struct Settings {
 
 /// A keeper with its control groups, reserved for one exec.
 #[derive(Debug)]
-pub struct Seat {
+pub struct KeeperSlot {
     pub(crate) native: Native,
 }
 

@@ -37,12 +37,12 @@ pub use dispatch::{
     ambiguous, check_settings,
 };
 pub use effects::{Listener, Rehearsed, Simulations};
-pub use engine::{Engine, Io, Seat, Settings};
+pub use engine::{Engine, Io, KeeperSlot, Settings};
 pub use glovebox_backend::probe;
 pub use glovebox_backend::{Cancel, Canceler, EngineFacts, Sink};
 pub use glovebox_cage::{Handle as Keeper, take_variable};
 pub use glovebox_egress::retrieve::{RetrieveRequest, Retrieved};
-pub use network::{Network, Outside};
+pub use network::{EgressRuntime, Network};
 pub use patience::Wait;
 pub use policy::ActivePolicy;
 pub use pool::{PoolStats, ShelfStats};
@@ -57,9 +57,9 @@ pub use secrets::{
     Removal, Revocation, Revoked, RevokedWatch, Rotated, Secrets, SetSecret, Vault,
 };
 pub use settings::{ToolchainSettings, host_facts};
-pub use visibility::{Eyes, OF_AGENT, Seen, hashed, named_after, of_session};
+pub use visibility::{OF_AGENT, Seen, Viewer, hashed, named_after, of_session};
 pub use webhooks::{Webhook, Webhooks, webhooks_of};
 pub use workspaces::{
-    Expected, ListRequest, Loan, Opened, Present, Room, Workspace, Workspaces, Writing,
-    changed_path, file_path, watched,
+    DirectoryToShare, Expected, ListRequest, Opened, Present, QuotaLeft, Workspace, Workspaces,
+    Writing, changed_path, file_path, watched,
 };

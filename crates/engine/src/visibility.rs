@@ -17,7 +17,7 @@ const OF_SESSION: &str = "session-";
 
 /// A caller of a server, as far as its token says who it is; never what a request says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Eyes {
+pub struct Viewer {
     space: SpaceId,
     /// None: people, and an orchestrator. Everything of the space is there for them.
     agent: Option<Bound>,
@@ -31,7 +31,7 @@ struct Bound {
     conversation: Option<String>,
 }
 
-impl Eyes {
+impl Viewer {
     pub fn of_token(token: &Token) -> Self {
         Self {
             space: token.space_id.clone(),
@@ -125,12 +125,12 @@ impl<T> Deref for Seen<T> {
 
 impl ActivePolicy {
     /// None where it is not there for them: to them it is as if it never was.
-    pub(crate) fn seen<T>(&self, eyes: &Eyes, ids: &Correlation, it: T) -> Option<Seen<T>> {
+    pub(crate) fn seen<T>(&self, eyes: &Viewer, ids: &Correlation, it: T) -> Option<Seen<T>> {
         eyes.see(self.config().sight(), ids).then_some(Seen(it))
     }
 
     /// A sandbox that all share is there for all; one of a session for who made it.
-    pub(crate) fn seen_sandbox(&self, eyes: &Eyes, mut row: Sandbox) -> Option<Seen<Sandbox>> {
+    pub(crate) fn seen_sandbox(&self, eyes: &Viewer, mut row: Sandbox) -> Option<Seen<Sandbox>> {
         let sight = self.config().sight();
         let is_there = row.space_id == eyes.space
             && match row.lifetime {
@@ -148,18 +148,18 @@ impl ActivePolicy {
     }
 
     /// What people took, or what was taken before agents were told apart, is the workspace's.
-    pub(crate) fn sees_snapshot(&self, eyes: &Eyes, agent: Option<&str>) -> bool {
+    pub(crate) fn sees_snapshot(&self, eyes: &Viewer, agent: Option<&str>) -> bool {
         agent.is_none() || eyes.see_agents(self.config().sight(), agent)
     }
 
     /// Who sees one that people took may not remove it.
-    pub(crate) fn owns_snapshot(&self, eyes: &Eyes, agent: Option<&str>) -> bool {
+    pub(crate) fn owns_snapshot(&self, eyes: &Viewer, agent: Option<&str>) -> bool {
         eyes.see_agents(self.config().sight(), agent)
     }
 
     /// Workspaces are the space's, and all agents work on them; but one that is named after an agent
     /// is that agent's.
-    pub(crate) fn may_work_on(&self, eyes: &Eyes, project: &ProjectId) -> bool {
+    pub(crate) fn may_work_on(&self, eyes: &Viewer, project: &ProjectId) -> bool {
         let own = || {
             let agent = eyes.agent()?;
             let sessions = sessions_of(agent);
@@ -173,7 +173,7 @@ impl ActivePolicy {
     }
 
     /// Whether a workspace of this name can be theirs, be it there or not.
-    pub(crate) fn ensure_may_work_on(&self, eyes: &Eyes, project: &ProjectId) -> Result<()> {
+    pub(crate) fn ensure_may_work_on(&self, eyes: &Viewer, project: &ProjectId) -> Result<()> {
         if self.may_work_on(eyes, project) {
             return Ok(());
         }
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
     use glovebox_model::{Role, TokenId};
 
-    fn token(name: &str, more: impl FnOnce(&mut Token)) -> Eyes {
+    fn token(name: &str, more: impl FnOnce(&mut Token)) -> Viewer {
         let mut token = Token {
             token_id: TokenId::from_random([1; 16]),
             name: name.parse().unwrap(),
@@ -234,7 +234,7 @@ mod tests {
             revoked_at: None,
         };
         more(&mut token);
-        Eyes::of_token(&token)
+        Viewer::of_token(&token)
     }
 
     #[test]

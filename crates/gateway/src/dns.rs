@@ -14,12 +14,12 @@ use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::denial::Denial;
+use crate::exec_session::{Term, no_network};
 use crate::gateway::Inside;
 use crate::names::{Given, Standing, Synthetic};
 use crate::previewed::unknown_name;
 use crate::record::Asked;
 use crate::simulate::Seen;
-use crate::term::{Term, no_network};
 
 pub(crate) const PORT: u16 = 53;
 /// A name keeps its address anyway; the answer is short-lived so that a refusal is too.

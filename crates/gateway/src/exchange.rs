@@ -18,9 +18,10 @@ use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional_with_sizes};
 use tokio::sync::Mutex;
 
 use crate::broker;
-use crate::carry::{COPY_BYTES, Story};
+use crate::connection::{COPY_BYTES, Story};
 use crate::denial::Denial;
 use crate::destination::{Destination, read_authority};
+use crate::exec_session::{Term, no_network};
 use crate::forward::{self, Wish};
 use crate::frames::Framed;
 use crate::gateway::Shared;
@@ -30,7 +31,6 @@ use crate::mask::{self, Reply};
 use crate::path::Plain;
 use crate::previewed::{BODY_MOST, Cleared, Leaving};
 use crate::record::Asked;
-use crate::term::{Term, no_network};
 use crate::upload::{Content, Upload};
 use crate::upstream::{Far, Out, Upstream, dial_ahead};
 

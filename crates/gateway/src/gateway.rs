@@ -14,21 +14,21 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
 use crate::authority::Authority;
-use crate::carry::{self, Finish, Passage, Story};
+use crate::connection::{self, Finish, Passage, Story};
 use crate::denial::Denial;
 use crate::destination::Destination;
 use crate::dialled::{Dialled, Redirected};
 use crate::dns;
-use crate::doors::Doors;
+use crate::downstream::{Ending, Near, Wire};
 use crate::exchange::literal;
+use crate::exec_session::{Term, no_network};
 use crate::names::Names;
-use crate::near::{Ending, Near, Wire};
 use crate::policy::Policy;
 use crate::previewed::Stray;
 use crate::proxy;
 use crate::record::{Asked, Log, Record};
 use crate::simulate::{self, Came};
-use crate::term::{Term, no_network};
+use crate::sockets::GatewaySockets;
 
 /// At once, refused ones too.
 const CONNECTIONS_MOST: usize = 512;
@@ -85,7 +85,7 @@ impl Gateway {
     /// # Errors
     /// If a descriptor is not what its place says.
     pub fn open(
-        doors: Doors,
+        doors: GatewaySockets,
         vetter: Arc<Vetter>,
         authority: Option<Arc<Authority>>,
         log: Arc<dyn Log>,
@@ -100,7 +100,7 @@ impl Gateway {
     /// # Errors
     /// If a descriptor is not what its place says.
     pub fn open_with(
-        doors: Doors,
+        doors: GatewaySockets,
         vetter: Arc<Vetter>,
         authority: Option<Arc<Authority>>,
         log: Arc<dyn Log>,
@@ -305,7 +305,7 @@ async fn serve_proxy(shared: &Arc<Shared>, term: Option<Arc<Term>>, stream: TcpS
     let near = Near::new(wire);
     let story = Arc::new(Story::new(&shared.inside, near.gauge()));
     let work = proxy::serve(shared, term.as_ref(), &story, near);
-    carry::within(term.as_ref(), &story, ending, "", 0, work).await;
+    connection::within(term.as_ref(), &story, ending, "", 0, work).await;
 }
 
 async fn serve_transparent(
@@ -320,7 +320,7 @@ async fn serve_transparent(
     let story = Arc::new(Story::new(&shared.inside, near.gauge()));
     let shown = name_or_address(&shared.inside, address.ip());
     let work = transparent(shared, term.as_ref(), &story, near, address);
-    carry::within(term.as_ref(), &story, ending, &shown, address.port(), work).await;
+    connection::within(term.as_ref(), &story, ending, &shown, address.port(), work).await;
 }
 
 fn name_or_address(inside: &Inside, address: IpAddr) -> String {
@@ -365,7 +365,7 @@ async fn transparent(
         Err(denial) => {
             let shown = name_or_address(&shared.inside, address.ip());
             let asked = Asked::new(Approach::Direct, Spoken::Tcp, &shown, port);
-            carry::refuse(&shared.inside, near, asked, &denial).await
+            connection::refuse(&shared.inside, near, asked, &denial).await
         }
     }
 }

@@ -12,7 +12,7 @@
 //!
 //! An exec can be simulated: its policy is decided by as always and only recorded, every program is
 //! answered from responses that were given beforehand, and nobody is asked or dialled. The code
-//! that does it has no vetter. What was tried is told as [`Seen`]; faults come from [`Weather`].
+//! that does it has no vetter. What was tried is told as [`Seen`]; faults come from [`FaultInjection`].
 //!
 //! An exec can be held to what a simulation showed, by [`Previewed`]: beside all else, a request or
 //! a connection must be one of those, and be left. The first that is not is refused before any of
@@ -23,14 +23,15 @@
 mod authority;
 mod broker;
 mod budget;
-mod carry;
+mod connection;
 mod decode;
 mod denial;
 mod destination;
 mod dialled;
 mod dns;
-mod doors;
+mod downstream;
 mod exchange;
+mod exec_session;
 mod forward;
 mod frames;
 mod gateway;
@@ -38,7 +39,6 @@ mod head;
 mod late;
 mod mask;
 mod names;
-mod near;
 mod path;
 mod policy;
 mod previewed;
@@ -46,10 +46,10 @@ mod proxy;
 mod record;
 mod simulate;
 mod sniff;
+mod sockets;
 mod socks;
 mod splice;
 mod spoken;
-mod term;
 mod unpack;
 mod upload;
 mod upstream;
@@ -57,7 +57,6 @@ mod upstream;
 pub use authority::Authority;
 pub use denial::hint_for;
 pub use dialled::{Dialled, Redirected};
-pub use doors::Doors;
 pub use gateway::Gateway;
 pub use head::Unmasked;
 pub use names::{Names, RESOLVER, Synthetic};
@@ -65,4 +64,5 @@ pub use path::PathRule;
 pub use policy::{Brokered, Inspect, Policy};
 pub use previewed::{Previewed, Stray};
 pub use record::Log;
-pub use simulate::{Answer, Injected, Outcome, Seen, Simulated, Try, Weather};
+pub use simulate::{Answer, FaultInjection, Injected, Outcome, Seen, Simulated, Try};
+pub use sockets::GatewaySockets;

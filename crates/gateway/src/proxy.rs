@@ -8,14 +8,14 @@ use glovebox_model::{Approach, Spoken};
 use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 
-use crate::carry::{Finish, Passage, Story};
+use crate::connection::{Finish, Passage, Story};
 use crate::destination::Destination;
+use crate::downstream::Near;
 use crate::exchange::{Exchange, Route, Served, literal};
+use crate::exec_session::{Term, no_network};
 use crate::gateway::Shared;
-use crate::near::Near;
 use crate::record::Asked;
 use crate::socks::{self, Reply};
-use crate::term::{Term, no_network};
 use crate::upstream::{Far, Upstream, dial_ahead};
 
 const FIRST: Duration = Duration::from_secs(30);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustls::server::Acceptor;
 use tokio::time::{Instant, timeout_at};
 
-use crate::near::Near;
+use crate::downstream::Near;
 
 /// Once something was sent, the rest of a handshake or of a line must follow within this.
 const WHOLE: Duration = Duration::from_secs(10);

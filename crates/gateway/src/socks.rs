@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 use crate::denial::Denial;
-use crate::near::Near;
+use crate::downstream::Near;
 
 pub(crate) const VERSION: u8 = 5;
 const NO_AUTHENTICATION: u8 = 0;

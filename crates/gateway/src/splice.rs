@@ -8,8 +8,8 @@ use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
 
-use crate::near::{Near, Wire};
-use crate::term::Way;
+use crate::downstream::{Near, Wire};
+use crate::exec_session::Way;
 
 /// What is copied at once. A read that fills it shows that a way is busy.
 const COPIED: usize = 16 * 1024;

@@ -18,13 +18,13 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
-use crate::carry::Story;
+use crate::connection::Story;
 use crate::denial::Denial;
 use crate::destination::Destination;
 use crate::exchange::BUFFER_MOST;
+use crate::exec_session::Term;
 use crate::gateway::Shared;
 use crate::previewed::Cleared;
-use crate::term::Term;
 use crate::upload::Upload;
 
 /// For the lookup, the connection and the handshake together.

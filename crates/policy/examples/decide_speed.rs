@@ -11,7 +11,9 @@ use glovebox_model::{
     ByteString, Call, Correlation, Mode, OnExceed, PartialProfile, Placement, Program, SpaceId,
     WorkspaceRef, Writes,
 };
-use glovebox_policy::{Config, HostFacts, Standing, Surface, assess, decide_reading, resolve};
+use glovebox_policy::{
+    Config, DecisionContext, HostFacts, Surface, assess, decide_reading, resolve,
+};
 
 const ROUNDS: u32 = 2000;
 
@@ -35,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let system = config.system(Surface::Server, host)?;
         let assessed = assess(resolve(call, &system, &config.layers_for(&ids))?);
         let (rules, tools) = (config.rules_for(&ids), config.tools_for(&ids));
-        let standing = Standing {
+        let standing = DecisionContext {
             rules: &rules,
             tool: "run_command",
             tools: &tools,

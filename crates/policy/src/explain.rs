@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::approvals::Elevated;
 use crate::assess::{Assessed, assess};
 use crate::config::Config;
-use crate::decide::{Standing, decide};
+use crate::decide::{DecisionContext, decide};
 use crate::decided::Decided;
 use crate::denied::{HeldBy, PathRule, denied_paths, path_rules};
 use crate::grant::GrantKind;
@@ -103,7 +103,7 @@ pub fn explain(
         Err(error) => return Err(error),
     };
     let (rules, tools) = (config.rules_for(&ids), config.tools_for(&ids));
-    let standing = Standing {
+    let standing = DecisionContext {
         rules: &rules,
         tool: asking.tool,
         tools: &tools,

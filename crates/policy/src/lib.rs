@@ -45,7 +45,7 @@ pub use config::{
     CacheName, CacheSettings, CacheSharing, Config, FileAudit, PathRuntime, WorkspaceSettings,
 };
 pub use decide::{
-    Action, Change, Standing, compare, decide, decide_action, decide_reading, decide_with,
+    Action, Change, DecisionContext, compare, decide, decide_action, decide_reading, decide_with,
 };
 pub use decided::Decided;
 pub use denied::{DeniedPath, DeniedPaths, HeldBy, PathRule, denied_paths, path_rules};

@@ -16,11 +16,11 @@ use tokio::task::JoinHandle;
 
 use crate::auth::Authenticator;
 use crate::body::Room;
-use crate::doors::Hosts;
 use crate::failure::{Answer, Failure};
 use crate::metrics::Metrics;
 use crate::options::Times;
-use crate::places::Places;
+use crate::origin_check::Hosts;
+use crate::per_space_limit::Places;
 use crate::watches::Watches;
 
 /// Work that waits for the disk at one time. What must answer even then (health, cancel, reading)

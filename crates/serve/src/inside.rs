@@ -20,10 +20,10 @@ use crate::app::{App, LocalProgress};
 use crate::auth::{
     Authenticator, Caller, Identity, at_host, operator_at_machine, person_at, unauthenticated,
 };
-use crate::doors::Hosts;
 use crate::failure::{Answer, Failure};
 use crate::metrics::Metrics;
 use crate::options::{Options, Times};
+use crate::origin_check::Hosts;
 use crate::{routes, server};
 
 /// All that a person at a host is asked through.

@@ -15,7 +15,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::stock::Stock;
+use crate::sandbox_metrics::SandboxMetrics;
 
 /// From a millisecond to ten minutes.
 const SECONDS: [f64; 17] = [
@@ -67,7 +67,7 @@ pub(crate) struct Metrics {
     running: Gauge<u64, AtomicU64>,
     queued: Gauge<u64, AtomicU64>,
     limit: Gauge<u64, AtomicU64>,
-    stock: Stock,
+    stock: SandboxMetrics,
 }
 
 impl Metrics {
@@ -114,7 +114,7 @@ impl Metrics {
         );
         let limit = Gauge::default();
         registry.register("execs_limit", "Execs that may run at once", limit.clone());
-        let stock = Stock::default();
+        let stock = SandboxMetrics::default();
         registry.register_collector(Box::new(stock.clone()));
         Self {
             registry,

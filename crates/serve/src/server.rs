@@ -15,10 +15,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::auth::Authenticator;
-use crate::doors::Hosts;
-use crate::listen::{Hall, Listener, acceptor, bind_tcp, bind_unix};
+use crate::listen::{Acceptor, Listener, acceptor, bind_tcp, bind_unix};
 use crate::metrics::Metrics;
 use crate::options::Options;
+use crate::origin_check::Hosts;
 use crate::routes;
 
 /// How long answers that are under way may take once everything else is done.
@@ -143,7 +143,7 @@ async fn serve(
     let mcp = crate::mcp::router(&app, options.mcp, hush.clone())?;
     let (close, closing) = watch::channel(false);
     let places = Arc::new(Semaphore::new(options.connections));
-    let hall = Hall {
+    let hall = Acceptor {
         router: routes::router(app, mcp),
         times: options.times,
         places: Arc::clone(&places),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::administration::{Actor, administered_about};
 use crate::ledger::encoding::canonical;
 use crate::store::Store;
-use crate::{memory, summary};
+use crate::{audit_summary, summary};
 
 impl Store {
     /// Writes down what was done about an exec that has ended, such as `changes.kept`. It is found
@@ -22,10 +22,14 @@ impl Store {
         if let Value::Object(details) = &mut details {
             details.insert("exec_id".to_owned(), json!(record.exec_id));
             details.insert("project_id".to_owned(), json!(record.project_id));
-            details.extend(memory::recollection(record));
+            details.extend(audit_summary::recollection(record));
         }
         let mut tags = vec![format!("project:{}", record.project_id)];
-        tags.extend(memory::settled_tags(record).into_iter().map(str::to_owned));
+        tags.extend(
+            audit_summary::settled_tags(record)
+                .into_iter()
+                .map(str::to_owned),
+        );
         let space = &record.ids.space_id;
         let mut draft = administered_about(space, event, by, None, tags, details)?;
         draft.exec_id = Some(record.exec_id.clone());

@@ -9,13 +9,13 @@ use std::time::Duration;
 use glovebox_model::{Code, Error, Result, SpaceId, Stage};
 use jiff::Timestamp;
 
+use crate::connections::{Pool, Source};
 use crate::failure::{Doing, internal, locked, tampered};
 use crate::group::Group;
 use crate::ledger::chain::{Chains, Head};
 use crate::ledger::kept_head::KeptHead;
 use crate::ledger::key::LedgerKey;
 use crate::mask::Mask;
-use crate::pool::{Pool, Source};
 use crate::sql::{Access, Server, Session, SqlError, SqlResult, Writing, values};
 use crate::state_dir::StateDir;
 use crate::{schema, shared_schema};

@@ -5,11 +5,11 @@
 use glovebox_model::{Code, Correlation, Exec, Status, Tier};
 use serde_json::{Map, Value, json};
 
+use crate::audit_summary;
 use crate::hex;
 use crate::ledger::Kind;
 use crate::ledger::chain::Draft;
 use crate::ledger::encoding::{canonical, sha256};
-use crate::memory;
 use crate::rows::StoredRecord;
 
 /// The body's key for the digest of the exec's record at that time.
@@ -213,14 +213,14 @@ fn ending(record: &Exec) -> Map<String, Value> {
             "rule": error.rule,
         })),
     }));
-    body.extend(memory::recollection(record));
+    body.extend(audit_summary::recollection(record));
     body
 }
 
 /// What is true of nearly everything is said once, at the end: each tag costs a write.
 fn tags(record: &Exec) -> Vec<String> {
     let mut tags = vec![format!("project:{}", record.project_id)];
-    tags.extend(memory::intent_tags(record).map(str::to_owned));
+    tags.extend(audit_summary::intent_tags(record).map(str::to_owned));
     if let Some(skill) = &record.skill_id {
         tags.push(format!("skill:{skill}"));
     }
@@ -232,7 +232,11 @@ fn tags(record: &Exec) -> Vec<String> {
 
 fn closing_tags(record: &Exec) -> Vec<String> {
     let mut tags = tags(record);
-    tags.extend(memory::outcome_tags(record).into_iter().map(str::to_owned));
+    tags.extend(
+        audit_summary::outcome_tags(record)
+            .into_iter()
+            .map(str::to_owned),
+    );
     tags.push(format!("status:{}", record.status));
     if let Some(severity) = severity(record) {
         tags.push(format!("severity:{severity}"));

@@ -5,7 +5,7 @@ use glovebox_model::{
     ByteString, Call, Correlation, Mode, OnExceed, PartialProfile, Permit, Placement, Program,
     SpaceId, WorkspaceRef, Writes,
 };
-use glovebox_policy::{Config, HostFacts, Standing, Surface, assess, decide, resolve};
+use glovebox_policy::{Config, DecisionContext, HostFacts, Surface, assess, decide, resolve};
 
 use super::{Target, as_it_is};
 
@@ -107,7 +107,7 @@ fn decided(config: &Config, script: &str) -> Result<Permit, String> {
     let resolved = resolve(call, &system, &layers).map_err(|error| error.message)?;
     let assessed = assess(resolved);
     let (rules, tools) = (config.rules_for(&ids), config.tools_for(&ids));
-    let standing = Standing {
+    let standing = DecisionContext {
         rules: &rules,
         tool: "run_command",
         tools: &tools,

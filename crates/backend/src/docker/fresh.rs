@@ -18,7 +18,7 @@ use super::inspect::{self, State};
 use super::name::{ContainerName, Labels};
 use super::place::Places;
 use crate::ended::{Ended, Ending};
-use crate::sandbox::{Remains, Run, Sandbox, no_secrets};
+use crate::sandbox::{Run, Sandbox, TeardownGuard, no_secrets};
 use crate::spec::Order;
 
 /// From the end of its time to when the engine ends it, if none of us has.
@@ -222,19 +222,19 @@ impl Sandbox for Fresh {
         &self.0.isolation
     }
 
-    fn run(self: Box<Self>, run: Run<'_>) -> (Result<Ended>, Remains) {
+    fn run(self: Box<Self>, run: Run<'_>) -> (Result<Ended>, TeardownGuard) {
         let outcome = no_secrets("docker", run.secrets).and_then(|()| self.execute(run));
         let design = self.0;
         if design.engine.is_orphan(design.name.as_str()) {
             // An engine that hangs would only make the next wait too.
-            return (outcome, Remains::nothing());
+            return (outcome, TeardownGuard::nothing());
         }
         let removal = Removal::start(&design.engine, &design.cli, design.name.as_str());
-        (outcome, Remains::of(removal))
+        (outcome, TeardownGuard::of(removal))
     }
 
     /// Nothing was made yet.
-    fn dismiss(self: Box<Self>) -> Remains {
-        Remains::nothing()
+    fn dismiss(self: Box<Self>) -> TeardownGuard {
+        TeardownGuard::nothing()
     }
 }

@@ -21,8 +21,8 @@ use super::inspect;
 use super::place::{ARTIFACTS, INPUTS, Places, WORK, give, path_of};
 use super::settings::User;
 use crate::ended::Ended;
-use crate::sandbox::{Kept, Remains, Run, no_secrets};
-use crate::spec::{Place, Room, Spec};
+use crate::sandbox::{Kept, Run, TeardownGuard, no_secrets};
+use crate::spec::{ExecDirs, Place, Spec};
 
 /// Where the directories of its execs are attached, on our side.
 const LABEL_ARTIFACTS: &str = "glovebox.room.artifacts";
@@ -320,7 +320,7 @@ impl Container {
     }
 
     /// Before an exec: its inputs where the container sees them, and no artifacts of another's.
-    fn furnish(&self, room: Room<'_>) -> Result<()> {
+    fn furnish(&self, room: ExecDirs<'_>) -> Result<()> {
         let failed = |error: &dyn std::fmt::Display| unusable(error);
         self.artifacts.clear().map_err(|it| failed(&it))?;
         give(&self.artifacts, self.user)?;
@@ -339,7 +339,7 @@ impl Container {
     }
 
     /// After it: everything where it belongs. Links are moved, never followed.
-    fn clear_out(&self, room: Room<'_>) -> Result<()> {
+    fn clear_out(&self, room: ExecDirs<'_>) -> Result<()> {
         let collected = move_all(&self.artifacts, room.artifacts);
         if let (Some(inputs), Some(given)) = (&self.inputs, room.inputs) {
             move_all(inputs, given)?;
@@ -512,7 +512,7 @@ impl Kept for Container {
         found.state.running
     }
 
-    fn run(&mut self, room: Room<'_>, run: Run<'_>) -> Result<Ended> {
+    fn run(&mut self, room: ExecDirs<'_>, run: Run<'_>) -> Result<Ended> {
         no_secrets("docker", run.secrets)?;
         // A path that no engine can take is refused before anything is moved.
         text(&run.order.cwd, "the working directory")?;
@@ -524,8 +524,8 @@ impl Kept for Container {
         Ok(ended)
     }
 
-    fn close(self: Box<Self>) -> Remains {
+    fn close(self: Box<Self>) -> TeardownGuard {
         let removal = Removal::start(&self.engine, &self.cli, &self.name);
-        Remains::of(Closing(Some(removal), self.guard))
+        TeardownGuard::of(Closing(Some(removal), self.guard))
     }
 }

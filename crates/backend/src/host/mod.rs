@@ -25,7 +25,7 @@ use self::variables::Variables;
 use crate::disk::Disk;
 use crate::ended::Ended;
 use crate::native::pump::{Inlet, Outlet};
-use crate::sandbox::{Remains, Run, Sandbox, no_observation, no_secrets};
+use crate::sandbox::{Run, Sandbox, TeardownGuard, no_observation, no_secrets};
 use crate::spec::{Spec, c_string};
 
 const MARK: &str = "GLOVEBOX_RUN";
@@ -116,14 +116,14 @@ impl Sandbox for Host {
         &self.isolation
     }
 
-    fn run(self: Box<Self>, run: Run<'_>) -> (Result<Ended>, Remains) {
+    fn run(self: Box<Self>, run: Run<'_>) -> (Result<Ended>, TeardownGuard) {
         let ended = no_secrets("host", run.secrets).and_then(|()| self.execute(run));
-        (ended, Remains::nothing())
+        (ended, TeardownGuard::nothing())
     }
 
     /// Nothing was made yet.
-    fn dismiss(self: Box<Self>) -> Remains {
-        Remains::nothing()
+    fn dismiss(self: Box<Self>) -> TeardownGuard {
+        TeardownGuard::nothing()
     }
 }
 

@@ -10,8 +10,8 @@ use super::sandbox::{Native, broken};
 use super::standing::Standing;
 use super::supervise::{self, Bound, Opening, Tenure};
 use crate::ended::Ended;
-use crate::sandbox::{Kept, Remains, Run};
-use crate::spec::{Room, Spec};
+use crate::sandbox::{Kept, Run, TeardownGuard};
+use crate::spec::{ExecDirs, Spec};
 
 /// Detaching three mounts takes a moment; a file system that hangs must not hang the caller.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -99,7 +99,7 @@ impl Kept for KeptNative {
         }
     }
 
-    fn run(&mut self, room: Room<'_>, run: Run<'_>) -> Result<Ended> {
+    fn run(&mut self, room: ExecDirs<'_>, run: Run<'_>) -> Result<Ended> {
         self.settle(Instant::now() + PATIENCE)?;
         let targets = self.standing.attach(&room, Told::Init)?;
         let opening = Opening::Bound(self.bound()?);
@@ -114,8 +114,8 @@ impl Kept for KeptNative {
         outcome.ended
     }
 
-    fn close(self: Box<Self>) -> Remains {
+    fn close(self: Box<Self>) -> TeardownGuard {
         let _ = self.standing.seat.handle.kill();
-        Remains::of(self.standing.seat)
+        TeardownGuard::of(self.standing.seat)
     }
 }

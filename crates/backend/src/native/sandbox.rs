@@ -13,12 +13,12 @@ use super::birth::Birth;
 use super::etc::Etc;
 use super::facts::{Facts, Privilege};
 use super::layout::{has_way_out, lay_out};
+use super::memory_layer::{self, MemoryLayer};
 use super::standing::Standing;
 use super::supervise::{self, Bound, Opening};
-use super::tray::{self, Tray};
 use crate::ended::{Ended, Ending};
 use crate::notice::Observation;
-use crate::sandbox::{Remains, Run, Sandbox};
+use crate::sandbox::{Run, Sandbox, TeardownGuard};
 use crate::spec::{Layer, Layers, Place, Spec};
 
 /// A keeper and the groups its sandbox is limited by. However it is dropped, nothing is left.
@@ -65,7 +65,7 @@ pub struct Prepared {
     /// For one that stood before its exec was known.
     bound: Option<Bound>,
     /// Where a layer in memory is laid when the run is over.
-    tray: Option<Tray>,
+    tray: Option<MemoryLayer>,
     is_observed: bool,
 }
 
@@ -170,9 +170,9 @@ impl Native {
         spec: &Spec<'_>,
         layers: Layers<'_>,
         state: &Path,
-    ) -> Result<(Prepared, Tray)> {
+    ) -> Result<(Prepared, MemoryLayer)> {
         let (seat, isolation) = self.build(spec, Some(layers), state, After::End)?;
-        let tray = Tray::default();
+        let tray = MemoryLayer::default();
         let prepared = Prepared {
             seat,
             isolation,
@@ -386,7 +386,7 @@ impl Sandbox for Prepared {
         Ok(effects.map(|effects| Observation { effects }))
     }
 
-    fn run(mut self: Box<Self>, run: Run<'_>) -> (Result<Ended>, Remains) {
+    fn run(mut self: Box<Self>, run: Run<'_>) -> (Result<Ended>, TeardownGuard) {
         let opening = match (self.bound, self.birth.stands()) {
             (Some(bound), _) => Opening::Bound(bound),
             (None, Some(init)) => Opening::Built { init },
@@ -402,15 +402,15 @@ impl Sandbox for Prepared {
                 && ended.limit_hit.is_none()
                 && ended.ending != (Ending::Exited { code: 0 })
             {
-                ended.limit_hit = tray::full(&layer);
+                ended.limit_hit = memory_layer::full(&layer);
             }
             tray.lay(&layer);
         }
-        (outcome.ended, Remains::of(self.seat))
+        (outcome.ended, TeardownGuard::of(self.seat))
     }
 
-    fn dismiss(self: Box<Self>) -> Remains {
-        Remains::of(self.seat)
+    fn dismiss(self: Box<Self>) -> TeardownGuard {
+        TeardownGuard::of(self.seat)
     }
 }
 

@@ -15,7 +15,7 @@ use super::baseline::Baseline;
 use super::birth::Birth;
 use super::layout::{ARTIFACTS, INPUTS, WORK, attributes, by_handle};
 use super::sandbox::{Seat, broken, mutated_attributes};
-use crate::spec::{Place, Room, Spec};
+use crate::spec::{ExecDirs, Place, Spec};
 
 #[derive(Debug)]
 pub(super) struct Standing {
@@ -81,7 +81,7 @@ impl Standing {
 
     /// Sends the directories of an exec on their way, and returns where they go. What follows waits
     /// for them by itself.
-    pub(super) fn attach(&self, room: &Room<'_>, told: Told) -> Result<Vec<CString>> {
+    pub(super) fn attach(&self, room: &ExecDirs<'_>, told: Told) -> Result<Vec<CString>> {
         let mut trees = Vec::new();
         let mut descriptors: Vec<BorrowedFd<'_>> = Vec::new();
         for (access, directory, target) in self.later.with(room)? {
@@ -121,7 +121,7 @@ impl Standing {
 impl Later {
     fn with<'dir>(
         &self,
-        room: &Room<'dir>,
+        room: &ExecDirs<'dir>,
     ) -> Result<impl Iterator<Item = (Access, &'dir Dir, &'static CStr)>> {
         let work = place("work", self.work, room.work)?;
         // A sandbox with a place for inputs may get none.

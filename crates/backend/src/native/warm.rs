@@ -10,8 +10,8 @@ use super::preload::{Interpreter, Preload};
 use super::sandbox::{Native, Prepared, broken};
 use super::standing::{Standing, silent};
 use super::supervise::{Bound, Tenure};
-use crate::sandbox::Remains;
-use crate::spec::{Room, Spec};
+use crate::sandbox::TeardownGuard;
+use crate::spec::{ExecDirs, Spec};
 
 #[derive(Debug)]
 pub struct Warm {
@@ -70,7 +70,7 @@ impl Warm {
     }
 
     /// Gives it to an exec: its directories are on their way when this returns.
-    pub fn bind(self, room: &Room<'_>) -> Result<Prepared> {
+    pub fn bind(self, room: &ExecDirs<'_>) -> Result<Prepared> {
         let Some(init) = self.standing.init() else {
             return Err(broken(&"it was bound before it stood"));
         };
@@ -92,8 +92,8 @@ impl Warm {
         Ok(Prepared::bound(seat, isolation, bound))
     }
 
-    pub fn dismiss(self) -> Remains {
+    pub fn dismiss(self) -> TeardownGuard {
         let _ = self.standing.seat.handle.kill();
-        Remains::of(self.standing.seat)
+        TeardownGuard::of(self.standing.seat)
     }
 }

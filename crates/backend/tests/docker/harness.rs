@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use glovebox_backend::{
-    Cancel, ContainerName, Docker, Ended, Ending, Kept, Labels, Order, Place, Room, Run, Sink,
+    Cancel, ContainerName, Docker, Ended, Ending, ExecDirs, Kept, Labels, Order, Place, Run, Sink,
     Spec, Tree,
 };
 use glovebox_model::{
@@ -242,7 +242,7 @@ impl House {
     fn exec_once(&self, kept: &mut dyn Kept, argv: &[&str], asked: Asked) -> Said {
         let (work, artifacts) = (self.dir("work"), self.dir("artifacts"));
         let (inputs, own) = (self.dir("room/inputs"), self.dir("room/artifacts"));
-        let room = Room {
+        let room = ExecDirs {
             work: None,
             inputs: Some(&inputs),
             artifacts: &own,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use glovebox_backend::{
-    Cancel, Canceler, Ended, Ground, Native, Order, Place, Room, Run, Sandbox, Sink, Spec, Tree,
+    Cancel, Canceler, Ended, ExecDirs, Ground, Native, Order, Place, Run, Sandbox, Sink, Spec, Tree,
 };
 use glovebox_cage::Spawner;
 use glovebox_model::{
@@ -139,8 +139,8 @@ impl Rooms {
         self.path.join(name)
     }
 
-    pub(crate) fn room(&self) -> Room<'_> {
-        Room {
+    pub(crate) fn room(&self) -> ExecDirs<'_> {
+        ExecDirs {
             work: Some(&self.work),
             inputs: Some(&self.inputs),
             artifacts: &self.artifacts,

@@ -10,7 +10,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use glovebox_engine::{Approver, Engine, Io, Listener, Seat, Sink, ToolchainSettings};
+use glovebox_engine::{Approver, Engine, Io, KeeperSlot, Listener, Sink, ToolchainSettings};
 use glovebox_model::{
     Call, Code, Effect, Error, Exec, ExecId, Mode, Program, Result, Stage, Status, Verdict,
     WorkspaceRef, Writes,
@@ -156,7 +156,9 @@ fn walk(
         approver: approver.as_ref().map(|it| it as &dyn Approver),
         effects: heard.effects,
         replayable: heard.replayable,
-        seats: seats.as_ref().map(|it| it as &dyn Fn() -> Result<Seat>),
+        seats: seats
+            .as_ref()
+            .map(|it| it as &dyn Fn() -> Result<KeeperSlot>),
         ..Io::new(live.sink(), &cancel)
     };
     let ran = engine.run(seat, call, toolchains, io);

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use glovebox_engine::{Outside, PullProgress, RegistryTransport, pull as fetch};
+use glovebox_engine::{EgressRuntime, PullProgress, RegistryTransport, pull as fetch};
 use glovebox_model::{Code, Error, Result, Stage};
 use glovebox_workspace::Dir;
 use glovebox_workspace::image::{
@@ -91,7 +91,7 @@ fn pull(global: &Global, args: &PullArgs) -> Result<Exit> {
         true => RegistryTransport::PlainHttp,
         false => RegistryTransport::Tls,
     };
-    let outside = Outside::open(&Context::new(global).config()?)?;
+    let outside = EgressRuntime::open(&Context::new(global).config()?)?;
     let images = images(global)?.until(Stop::listen()?.pressed());
     let mut bar = Bar::for_people(global);
     let mut show = |progress| {

@@ -8,18 +8,18 @@ use serde_json::Value;
 use crate::args::{Global, SettingsCommand, SettingsSetArgs, SettingsVerb};
 use crate::change::Change;
 use crate::context::Context;
-use crate::desk::{self, InForce};
 use crate::exit::Exit;
 use crate::render::one_line;
 use crate::stdout;
+use crate::token_admin::{self, InForce};
 
 pub(crate) fn run(global: &Global, command: SettingsCommand) -> Result<Exit> {
     let context = Context::new(global);
     let in_force = match command.verb {
-        SettingsVerb::Show(_) => desk::settings(&context)?,
+        SettingsVerb::Show(_) => token_admin::settings(&context)?,
         SettingsVerb::Set(SettingsSetArgs { change }) => {
             let change = Change::parse(&change)?;
-            desk::change_settings(&context, &change)?
+            token_admin::change_settings(&context, &change)?
         }
     };
     if global.json {

@@ -12,9 +12,9 @@ use crate::args::{Global, ShowArgs};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::human::{age, command_line, duration, size, time};
+use crate::key_values::KeyValues;
 use crate::paint::{Paint, Tone};
 use crate::render;
-use crate::sheet::Sheet;
 use crate::stdout;
 
 pub(crate) fn run(global: &Global, args: &ShowArgs) -> Result<Exit> {
@@ -32,7 +32,7 @@ pub(crate) fn run(global: &Global, args: &ShowArgs) -> Result<Exit> {
 }
 
 fn text(exec: &Exec, now: Timestamp, paint: Paint) -> String {
-    let mut sheet = Sheet::new(paint);
+    let mut sheet = KeyValues::new(paint);
     what(&mut sheet, exec);
     when(&mut sheet, exec, now);
     ids(&mut sheet, &exec.ids);
@@ -58,7 +58,7 @@ fn text(exec: &Exec, now: Timestamp, paint: Paint) -> String {
     sheet.text
 }
 
-fn what(sheet: &mut Sheet, exec: &Exec) {
+fn what(sheet: &mut KeyValues, exec: &Exec) {
     sheet.line("exec", exec.exec_id.as_str());
     sheet.optional("client id", exec.client_id.as_ref().map(|id| id.as_str()));
     sheet.toned("status", ps::tone(exec.status), &status(exec));
@@ -91,14 +91,14 @@ fn status(exec: &Exec) -> String {
     format!("{} ({})", exec.status, why.join(", "))
 }
 
-fn when(sheet: &mut Sheet, exec: &Exec, now: Timestamp) {
+fn when(sheet: &mut KeyValues, exec: &Exec, now: Timestamp) {
     let ago = |at: Timestamp| format!("{} ({} ago)", time(at), age(at, now));
     sheet.optional("started", exec.started_at.map(ago).as_deref());
     sheet.optional("ended", exec.ended_at.map(ago).as_deref());
     sheet.optional("duration", exec.duration_ms.map(duration).as_deref());
 }
 
-fn ids(sheet: &mut Sheet, ids: &Correlation) {
+fn ids(sheet: &mut KeyValues, ids: &Correlation) {
     let Correlation {
         space_id: _,
         user_id,
@@ -118,7 +118,7 @@ fn ids(sheet: &mut Sheet, ids: &Correlation) {
     sheet.optional("session", session_id.as_deref());
 }
 
-fn output(sheet: &mut Sheet, exec: &Exec) {
+fn output(sheet: &mut KeyValues, exec: &Exec) {
     if exec.stdout_path.is_none() && exec.artifacts.is_empty() {
         return;
     }
@@ -140,7 +140,7 @@ fn output(sheet: &mut Sheet, exec: &Exec) {
 }
 
 /// What it did to its workspace, where that is known.
-fn changes(sheet: &mut Sheet, exec: &Exec) {
+fn changes(sheet: &mut KeyValues, exec: &Exec) {
     if exec.writes.is_direct() && exec.snapshot_before.is_none() {
         return;
     }
@@ -165,7 +165,7 @@ fn changes(sheet: &mut Sheet, exec: &Exec) {
     sheet.optional("before", before.map(|it| it.as_str()));
 }
 
-fn policy(sheet: &mut Sheet, exec: &Exec, profile: &Profile) {
+fn policy(sheet: &mut KeyValues, exec: &Exec, profile: &Profile) {
     sheet.title("policy");
     let network = match profile.network {
         NetworkMode::Allowlist => {
@@ -196,7 +196,7 @@ fn policy(sheet: &mut Sheet, exec: &Exec, profile: &Profile) {
 }
 
 /// Each limit, and what was used of it where that is known.
-fn limits(sheet: &mut Sheet, exec: &Exec, profile: &Profile) {
+fn limits(sheet: &mut KeyValues, exec: &Exec, profile: &Profile) {
     sheet.title("limits");
     let usage = &exec.usage;
     let traffic = exec.traffic.as_ref();
@@ -226,7 +226,7 @@ fn limits(sheet: &mut Sheet, exec: &Exec, profile: &Profile) {
     }
 }
 
-fn isolation(sheet: &mut Sheet, isolation: &Isolation) {
+fn isolation(sheet: &mut KeyValues, isolation: &Isolation) {
     if isolation.0.is_empty() {
         return;
     }

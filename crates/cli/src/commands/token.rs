@@ -14,7 +14,7 @@ use crate::human::{age, time};
 use crate::paint::{Paint, Tone};
 use crate::render::{self, one_line};
 use crate::table::{Cell, Table};
-use crate::{desk, expiry, stdout};
+use crate::{expiry, stdout, token_admin};
 
 pub(crate) fn run(global: &Global, command: TokenCommand) -> Result<Exit> {
     let context = Context::new(global);
@@ -24,9 +24,9 @@ pub(crate) fn run(global: &Global, command: TokenCommand) -> Result<Exit> {
             create(global, &context, &request)
         }
         TokenVerb::Ls(args) => list(global, &context, args),
-        TokenVerb::Info(TokenInfoArgs { id }) => show(global, &desk::token(&context, &id)?),
+        TokenVerb::Info(TokenInfoArgs { id }) => show(global, &token_admin::token(&context, &id)?),
         TokenVerb::Rm(TokenRmArgs { id }) => {
-            let token = desk::revoke_token(&context, &id)?;
+            let token = token_admin::revoke_token(&context, &id)?;
             if global.json {
                 stdout::json(&token)?;
             } else if !global.quiet {
@@ -62,7 +62,7 @@ fn request(args: TokenCreateArgs, now: Timestamp) -> Result<TokenRequest> {
 }
 
 fn create(global: &Global, context: &Context<'_>, request: &TokenRequest) -> Result<Exit> {
-    let new = desk::create_token(context, request)?;
+    let new = token_admin::create_token(context, request)?;
     if global.json {
         stdout::json(&new)?;
         return Ok(Exit::SUCCESS);
@@ -89,7 +89,7 @@ fn list(global: &Global, context: &Context<'_>, args: TokenLsArgs) -> Result<Exi
         limit: usize::from(args.limit),
         cursor: args.cursor,
     };
-    let page = desk::tokens(context, &filter)?;
+    let page = token_admin::tokens(context, &filter)?;
     if global.json {
         stdout::json(&page)?;
     } else if global.quiet {

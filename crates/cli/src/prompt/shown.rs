@@ -7,10 +7,10 @@ use glovebox_model::{Approval, Bound, BoundTo, Permit, Reason, Tier};
 
 use crate::effect_line;
 use crate::human::time;
+use crate::key_values::KeyValues;
 use crate::paint::{Paint, Tone};
 use crate::render::{one_line, printable};
 use crate::rewrite::{self, Form};
-use crate::sheet::Sheet;
 
 /// Effects that are shown.
 const EFFECTS: usize = 40;
@@ -21,7 +21,7 @@ const LINE: usize = 400;
 
 pub(crate) fn shown(approval: &Approval, paint: Paint) -> String {
     let ask = &approval.ask;
-    let mut sheet = Sheet::new(paint);
+    let mut sheet = KeyValues::new(paint);
     sheet.title("A person has to approve this");
     sheet.line("approval", approval.id.as_str());
     sheet.line("what", &ask.description);

@@ -18,7 +18,7 @@ use glovebox_workspace::{PathError, RelPath};
 
 use crate::args::{Global, WhichOptions};
 use crate::context::Context;
-use crate::meter::ProgressLine;
+use crate::progress_meter::ProgressLine;
 
 pub(crate) use files::{Expected, Listed, Seen};
 

@@ -7,8 +7,8 @@ use glovebox_model::{
     ReasonKind, Result, Ruling, Stage, Tier,
 };
 use glovebox_policy::{
-    Assessed, Config, GrantKind, GrantedSecret, Layer, Scripts, Standing, assess_with, decide,
-    decide_with, kind_of, resolve,
+    Assessed, Config, DecisionContext, GrantKind, GrantedSecret, Layer, Scripts, assess_with,
+    decide, decide_with, kind_of, resolve,
 };
 use glovebox_risk::Reading;
 use glovebox_workspace::{Dir, Project};
@@ -405,7 +405,7 @@ fn decide_as(
 ) -> Ruling {
     let call = assessed.call();
     let (rules, tools) = (config.rules_for(&call.ids), config.tools_for(&call.ids));
-    let standing = Standing {
+    let standing = DecisionContext {
         rules: &rules,
         tool,
         tools: &tools,

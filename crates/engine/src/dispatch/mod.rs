@@ -43,9 +43,9 @@ use crate::pool::Pool;
 use crate::recovery::Recovered;
 use crate::secrets::{KeySource, Secrets};
 use crate::settings::ToolchainSettings;
-use crate::visibility::{Eyes, Seen};
+use crate::visibility::{Seen, Viewer};
 use crate::webhooks::Webhook;
-use crate::workspaces::{Loan, SharedDirectory};
+use crate::workspaces::{DirectoryToShare, SharedDirectory};
 
 pub use drain::Drained;
 pub use events::{EVENTS_KEPT, Event, EventPage, What};
@@ -98,7 +98,7 @@ pub struct ServerConfig {
     pub secrets_key: KeySource,
     /// A directory of the machine's user that callers may work in. Limits are then those of a
     /// machine of one's own; who is asked, and who may answer, is the same.
-    pub loan: Option<Loan>,
+    pub loan: Option<DirectoryToShare>,
     /// For a process of one agent, which ends with its host: what other servers left waiting is not
     /// carried out under its policy, and what they keep is not tidied by its rules.
     pub only_own: bool,
@@ -375,7 +375,7 @@ impl Dispatcher {
         *locked(&self.on_end) = Some(Box::new(hook));
     }
 
-    pub fn explain(&self, eyes: &Eyes, mut call: Call) -> Explanation {
+    pub fn explain(&self, eyes: &Viewer, mut call: Call) -> Explanation {
         self.engine.workspaces.lead(&mut call);
         let explained = self.may_name(eyes, &call);
         let explained = explained.and_then(|()| self.engine.policy().explain(call));

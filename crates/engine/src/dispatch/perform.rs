@@ -18,7 +18,7 @@ use super::answered::{Outdated, is_outdated};
 use super::live::{Live, Reporter};
 use super::pooled_source::PooledSource;
 use super::{Dispatcher, locked};
-use crate::engine::{Io, Seat};
+use crate::engine::{Io, KeeperSlot};
 use crate::path::{self, Plan, Runner, SandboxSource, Walked};
 
 /// An exec that has its place, or waits for one.
@@ -274,7 +274,7 @@ struct ServerRun<'d> {
     since: Instant,
     waited: Duration,
     stopped: &'d dyn Fn() -> Option<Error>,
-    seats: &'d dyn Fn() -> Result<Seat>,
+    seats: &'d dyn Fn() -> Result<KeeperSlot>,
     again: &'d dyn Fn(&Error) -> bool,
 }
 

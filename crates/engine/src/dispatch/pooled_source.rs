@@ -6,7 +6,7 @@ use glovebox_backend::Cancel;
 use glovebox_model::{Code, Error, PoolConfig, Profile, Result, Stage};
 
 use super::Dispatcher;
-use crate::engine::Seat;
+use crate::engine::KeeperSlot;
 use crate::path::SandboxSource;
 use crate::pool::{Kind, Pool, PoolStats, Shape, Warm};
 
@@ -17,7 +17,7 @@ pub(super) struct PooledSource<'d> {
 }
 
 impl SandboxSource for PooledSource<'_> {
-    fn seat(&mut self) -> Result<Seat> {
+    fn seat(&mut self) -> Result<KeeperSlot> {
         self.dispatcher.seat()
     }
 
@@ -35,7 +35,7 @@ impl SandboxSource for PooledSource<'_> {
 }
 
 impl Dispatcher {
-    pub(super) fn seat(&self) -> Result<Seat> {
+    pub(super) fn seat(&self) -> Result<KeeperSlot> {
         let spawner = self.spawner.as_ref().ok_or_else(no_spawner)?;
         let keeper = spawner.spawn().map_err(|error| {
             let message = "cannot start the sandbox's keeper";

@@ -7,7 +7,7 @@ use super::pooled_source::PooledSource;
 use super::seen::no_sandbox;
 use crate::backends::BackendView;
 use crate::sandboxes::{Pruned, Recreated, SandboxExplanation, SandboxRequest, Selection};
-use crate::visibility::{Eyes, Seen};
+use crate::visibility::{Seen, Viewer};
 
 /// The container engine that the configuration speaks of.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct ContainerEngine {
 
 impl Dispatcher {
     /// Waits until it stands.
-    pub fn create_sandbox(&self, eyes: &Eyes, request: SandboxRequest) -> Result<Sandbox> {
+    pub fn create_sandbox(&self, eyes: &Viewer, request: SandboxRequest) -> Result<Sandbox> {
         self.may_work_on(eyes, &request.project)?;
         let mut supply = PooledSource {
             dispatcher: self,
@@ -33,7 +33,7 @@ impl Dispatcher {
     }
 
     /// As it is now.
-    pub fn sandbox(&self, eyes: &Eyes, row: &Seen<Sandbox>) -> Result<Sandbox> {
+    pub fn sandbox(&self, eyes: &Viewer, row: &Seen<Sandbox>) -> Result<Sandbox> {
         let name = row.sandbox_id.as_str();
         let row = self.engine.registry.get(&row.space_id, name)?;
         let seen = self.engine.policy().seen_sandbox(eyes, row);
@@ -42,7 +42,7 @@ impl Dispatcher {
 
     pub fn explain_sandbox(
         &self,
-        eyes: &Eyes,
+        eyes: &Viewer,
         request: &SandboxRequest,
     ) -> Result<SandboxExplanation> {
         self.may_work_on(eyes, &request.project)?;
@@ -57,7 +57,7 @@ impl Dispatcher {
     }
 
     /// Those of them that are there for them.
-    pub fn recreate_sandboxes(&self, eyes: &Eyes, which: &Selection) -> Result<Recreated> {
+    pub fn recreate_sandboxes(&self, eyes: &Viewer, which: &Selection) -> Result<Recreated> {
         let done = self.engine.sandboxes.recreate_all(eyes, which);
         self.leave_if_command();
         done

@@ -9,11 +9,11 @@ use glovebox_policy::Sight;
 use glovebox_store::{ApprovalFilter, ExecFilter, GrantFilter};
 
 use super::Dispatcher;
-use crate::visibility::{Eyes, Seen};
+use crate::visibility::{Seen, Viewer};
 
 impl Dispatcher {
     /// By its id or by its caller's own.
-    pub fn find(&self, eyes: &Eyes, name: &str) -> Result<Seen<Exec>> {
+    pub fn find(&self, eyes: &Viewer, name: &str) -> Result<Seen<Exec>> {
         let exec = match name.parse::<ExecId>() {
             Ok(id) => self.find_id(eyes, &id)?,
             Err(_) => match name.parse::<ClientId>() {
@@ -26,7 +26,7 @@ impl Dispatcher {
         Ok(Seen::own(exec))
     }
 
-    fn find_id(&self, eyes: &Eyes, id: &ExecId) -> Result<Option<Seen<Exec>>> {
+    fn find_id(&self, eyes: &Viewer, id: &ExecId) -> Result<Option<Seen<Exec>>> {
         match self.store()?.get(eyes.space(), id) {
             Err(error) if error.code == Code::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -39,7 +39,7 @@ impl Dispatcher {
 
     /// Several agents may have used the same words. An agent means its own; anybody else has to say
     /// whose, since what one agent chose must not lead people to what they did not look at.
-    fn find_client(&self, eyes: &Eyes, client: &ClientId) -> Result<Option<Seen<Exec>>> {
+    fn find_client(&self, eyes: &Viewer, client: &ClientId) -> Result<Option<Seen<Exec>>> {
         let mut others = Vec::new();
         for id in self.store()?.find_client(eyes.space(), client)? {
             let Some(exec) = self.find_id(eyes, &id)? else {
@@ -58,7 +58,7 @@ impl Dispatcher {
 
     /// The newest first. A page may be short, or empty, and still lead on: what is not there for
     /// them is left out of it.
-    pub fn execs(&self, eyes: &Eyes, filter: &ExecFilter) -> Result<Page<Exec>> {
+    pub fn execs(&self, eyes: &Viewer, filter: &ExecFilter) -> Result<Page<Exec>> {
         let mut filter = filter.clone();
         if self.engine.config().sight() == Sight::Own {
             filter.agent_id = eyes.agent().map(str::to_owned);
@@ -93,7 +93,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    pub fn approval(&self, eyes: &Eyes, id: &ApprovalId) -> Result<Seen<Approval>> {
+    pub fn approval(&self, eyes: &Viewer, id: &ApprovalId) -> Result<Seen<Approval>> {
         let approval = self.store()?.approval(Some(eyes.space()), id)?;
         let ids = approval.ids.clone();
         let seen = self.engine.policy().seen(eyes, &ids, approval);
@@ -104,7 +104,7 @@ impl Dispatcher {
     }
 
     /// As [`Dispatcher::execs`].
-    pub fn approvals(&self, eyes: &Eyes, filter: &ApprovalFilter) -> Result<Page<Approval>> {
+    pub fn approvals(&self, eyes: &Viewer, filter: &ApprovalFilter) -> Result<Page<Approval>> {
         let filter = ApprovalFilter {
             space: Some(eyes.space().clone()),
             ..filter.clone()
@@ -122,7 +122,7 @@ impl Dispatcher {
     }
 
     /// A grant is there for who sees the approval that it was made by.
-    pub fn grants(&self, eyes: &Eyes, filter: &GrantFilter) -> Result<Page<Grant>> {
+    pub fn grants(&self, eyes: &Viewer, filter: &GrantFilter) -> Result<Page<Grant>> {
         let filter = GrantFilter {
             space: Some(eyes.space().clone()),
             ..filter.clone()
@@ -146,14 +146,14 @@ impl Dispatcher {
     }
 
     /// The rows that are there for them, as they are now.
-    pub fn sandboxes(&self, eyes: &Eyes) -> Result<Vec<Sandbox>> {
+    pub fn sandboxes(&self, eyes: &Viewer) -> Result<Vec<Sandbox>> {
         let rows = self.engine.registry.list(eyes.space())?.into_iter();
         let seen = rows.filter_map(|row| self.engine.policy().seen_sandbox(eyes, row));
         Ok(seen.map(Seen::into_inner).collect())
     }
 
     /// The row of one, by its id or its name. No container engine is asked.
-    pub fn find_sandbox(&self, eyes: &Eyes, name: &str) -> Result<Seen<Sandbox>> {
+    pub fn find_sandbox(&self, eyes: &Viewer, name: &str) -> Result<Seen<Sandbox>> {
         let row = match self.store()?.sandbox(eyes.space(), name) {
             Err(error) if error.code == Code::NotFound => return Err(no_sandbox()),
             found => found?,
@@ -164,7 +164,7 @@ impl Dispatcher {
 
     /// Everything that a call names is there for who makes it: the sandbox that it enters, the exec
     /// that it stands on, and the workspace.
-    pub(super) fn may_name(&self, eyes: &Eyes, call: &Call) -> Result<()> {
+    pub(super) fn may_name(&self, eyes: &Viewer, call: &Call) -> Result<()> {
         if let Placement::Named(name) = &call.placement {
             self.find_sandbox(eyes, name)?;
         }
@@ -178,7 +178,7 @@ impl Dispatcher {
     }
 
     /// Whether a workspace of this name can be theirs, be it there or not.
-    pub fn may_work_on(&self, eyes: &Eyes, project: &ProjectId) -> Result<()> {
+    pub fn may_work_on(&self, eyes: &Viewer, project: &ProjectId) -> Result<()> {
         self.engine.policy().ensure_may_work_on(eyes, project)
     }
 }

@@ -20,7 +20,7 @@ use super::{Dispatcher, locked};
 use crate::path::{self, Draft, Plan};
 use crate::path::{Planned, refusal};
 use crate::stage;
-use crate::visibility::{Eyes, Seen};
+use crate::visibility::{Seen, Viewer};
 
 /// What a caller sends.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct Submission {
     /// Who sends it: they cannot approve it themselves.
     pub by: Party,
     /// What is there for them to name.
-    pub eyes: Eyes,
+    pub eyes: Viewer,
 }
 
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use glovebox_snapshot::Watch;
 use glovebox_store::Actor;
 
 use super::Dispatcher;
-use crate::visibility::{Eyes, Seen};
+use crate::visibility::{Seen, Viewer};
 use crate::workspaces::Workspace;
 use crate::workspaces::answer::{collect_answer, verify_answer};
 
@@ -15,7 +15,7 @@ impl Dispatcher {
     /// One that is there. One that is named after another agent is not.
     pub fn workspace(
         &self,
-        eyes: &Eyes,
+        eyes: &Viewer,
         project: &ProjectId,
         by: Option<Actor>,
     ) -> Result<Workspace<'_>> {
@@ -29,7 +29,12 @@ impl Dispatcher {
     }
 
     /// The one that an exec worked on: who sees the exec decides about its changes.
-    pub fn workspace_of(&self, eyes: &Eyes, exec: &Seen<Exec>, by: Actor) -> Result<Workspace<'_>> {
+    pub fn workspace_of(
+        &self,
+        eyes: &Viewer,
+        exec: &Seen<Exec>,
+        by: Actor,
+    ) -> Result<Workspace<'_>> {
         let which = WorkspaceRef::Project(exec.project_id.clone());
         let space = &exec.ids.space_id;
         let workspace = self.engine.workspaces.open(space, &which, Some(by))?;
@@ -39,7 +44,7 @@ impl Dispatcher {
     /// One that is there, or a new one with the operator's template in it.
     pub fn make_workspace(
         &self,
-        eyes: &Eyes,
+        eyes: &Viewer,
         project: &ProjectId,
         by: Option<Actor>,
     ) -> Result<Workspace<'_>> {
@@ -57,7 +62,7 @@ impl Dispatcher {
     }
 
     /// Those of a space that are there for them, at most so many.
-    pub fn projects(&self, eyes: &Eyes, most: usize) -> Result<Vec<ProjectId>> {
+    pub fn projects(&self, eyes: &Viewer, most: usize) -> Result<Vec<ProjectId>> {
         let mut projects = self.layout(eyes.space())?.projects(most)?;
         projects.retain(|project| self.engine.policy().may_work_on(eyes, project));
         Ok(projects)

@@ -23,9 +23,9 @@ use super::gathering::Gathered;
 use super::{Capture, Gated, bound, files, preview};
 use crate::approvals::tool_of;
 use crate::effects::Effects;
-use crate::engine::{Engine, Io, Seat};
+use crate::engine::{Engine, Io, KeeperSlot};
 use crate::settings::ToolchainSettings;
-use crate::visibility::Eyes;
+use crate::visibility::Viewer;
 
 /// Effects in the record itself; the log has all.
 const RECORDED: usize = 100;
@@ -58,7 +58,7 @@ pub(crate) struct Judging<'run, 'engine> {
     call: &'run Call,
     gated: Gated,
     settings: &'run ToolchainSettings,
-    seats: Option<&'run dyn Fn() -> Result<Seat>>,
+    seats: Option<&'run dyn Fn() -> Result<KeeperSlot>>,
     cancel: &'run Cancel,
 }
 
@@ -68,7 +68,7 @@ impl<'run, 'engine> Judging<'run, 'engine> {
         call: &'run Call,
         gated: Gated,
         settings: &'run ToolchainSettings,
-        seats: Option<&'run dyn Fn() -> Result<Seat>>,
+        seats: Option<&'run dyn Fn() -> Result<KeeperSlot>>,
         cancel: &'run Cancel,
     ) -> Self {
         Self {
@@ -259,7 +259,7 @@ impl Effects {
     fn earlier(&self, record: &Exec) -> Earlier {
         // What another agent did is nothing to compare with: it would tell of it, and one agent could
         // stop another.
-        let eyes = Eyes::of_exec(record);
+        let eyes = Viewer::of_exec(record);
         let is_own = self.instance.config().sight() == Sight::Own;
         let filter = ExecFilter {
             project_id: Some(record.project_id.clone()),

@@ -180,8 +180,8 @@ impl<'engine> Observer<'engine> {
                 ByteString::try_from(rest.as_str()),
                 self.permissions.not_writable(),
             ),
-            Place::Outside if shown.split('/').any(|part| part == BYTECODE) => return,
-            Place::Outside => {
+            Place::EgressRuntime if shown.split('/').any(|part| part == BYTECODE) => return,
+            Place::EgressRuntime => {
                 let shown = path.one_line();
                 let why =
                     format!("`{shown}` is outside the workspace, and nothing there is written");
@@ -222,7 +222,7 @@ impl<'engine> Observer<'engine> {
                 Ok(path) => (path, rest),
                 Err(_) => return,
             },
-            Place::Outside => (path.clone(), shown),
+            Place::EgressRuntime => (path.clone(), shown),
         };
         if self.is_new(Which::Read, &path) {
             let refusal = self.permissions.of_read(shown);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use glovebox_model::{ApprovalMode, ByteString, Call, Permit, Program};
-use glovebox_policy::{Action, Rules, Standing, ToolPolicy, decide_action};
+use glovebox_policy::{Action, DecisionContext, Rules, ToolPolicy, decide_action};
 
 use crate::approvals::{refused, tool_of};
 use crate::policy::ActivePolicy;
@@ -42,7 +42,7 @@ pub(crate) enum Place {
     Workspace(String),
     /// Gone with the sandbox.
     Scratch,
-    Outside,
+    EgressRuntime,
 }
 
 /// `path` is absolute and normal.
@@ -52,7 +52,7 @@ pub(crate) fn place(path: &str) -> Place {
     }
     match SCRATCH.iter().any(|it| below(path, it).is_some()) {
         true => Place::Scratch,
-        false => Place::Outside,
+        false => Place::EgressRuntime,
     }
 }
 
@@ -137,9 +137,9 @@ impl<'engine> Permissions<'engine> {
         said
     }
 
-    fn with_standing<T>(&self, then: impl FnOnce(&Standing<'_>) -> T) -> T {
+    fn with_standing<T>(&self, then: impl FnOnce(&DecisionContext<'_>) -> T) -> T {
         let config = self.policy.config();
-        then(&Standing {
+        then(&DecisionContext {
             rules: &self.rules,
             tool: &self.tool,
             tools: &self.tools,
@@ -180,13 +180,13 @@ mod tests {
         for (path, expected) in [
             ("/workspace/work", inside(".")),
             ("/workspace/work/a/b", inside("a/b")),
-            ("/workspace/workshop", Place::Outside),
-            ("/workspace/inputs/x", Place::Outside),
+            ("/workspace/workshop", Place::EgressRuntime),
+            ("/workspace/inputs/x", Place::EgressRuntime),
             ("/workspace/artifacts/x", Place::Scratch),
             ("/tmp/x", Place::Scratch),
-            ("/tmpx", Place::Outside),
-            ("/etc/passwd", Place::Outside),
-            ("/", Place::Outside),
+            ("/tmpx", Place::EgressRuntime),
+            ("/etc/passwd", Place::EgressRuntime),
+            ("/", Place::EgressRuntime),
         ] {
             assert_eq!(place(path), expected, "{path}");
         }

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener as StdListener;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use glovebox_gateway::{Simulated, Try, Weather};
+use glovebox_gateway::{FaultInjection, Simulated, Try};
 use glovebox_model::{Code, Deed, Error, ExecId, Reported, Result, Simulation, Stage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ impl Drop for Reports {
 struct Desk {
     exec: ExecId,
     simulation: Simulation,
-    weather: Mutex<Weather>,
+    weather: Mutex<FaultInjection>,
     gathering: Arc<Gathering>,
     places: Semaphore,
 }

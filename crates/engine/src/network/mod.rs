@@ -1,8 +1,8 @@
 //! The way out of a sandbox, from before it is made until its last exec is over: whom its programs
 //! trust, who serves its sockets, and what they may reach right now.
 
+mod egress_runtime;
 mod log;
-mod outside;
 mod recall;
 mod retrieve;
 mod trust;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use glovebox_backend::{Sandbox, WayOut};
 use glovebox_capture::Secrets;
 use glovebox_gateway::{
-    Authority, Brokered, Doors, Gateway, Inspect, PathRule, Policy, Previewed, Simulated,
+    Authority, Brokered, Gateway, GatewaySockets, Inspect, PathRule, Policy, Previewed, Simulated,
 };
 use glovebox_model::{
     Attempt, Code, Error, Exec, ExecId, NetworkMode, Profile, Result, Simulation, Stage, Traffic,
@@ -28,8 +28,8 @@ use crate::secrets::ExecSecrets;
 use crate::secrets::SecretAccess;
 use log::{Told, Watched};
 
-pub use outside::Outside;
-pub(crate) use outside::private_targets;
+pub use egress_runtime::EgressRuntime;
+pub(crate) use egress_runtime::private_targets;
 pub(crate) use recall::InUse;
 pub(crate) use trust::Trust;
 pub(crate) use variables::variables;
@@ -71,7 +71,7 @@ pub struct Network {
     pub(crate) secrets: Arc<SecretAccess>,
     /// Ways out with secrets in use.
     in_use: InUse,
-    pub(crate) outside: OnceLock<Outside>,
+    pub(crate) outside: OnceLock<EgressRuntime>,
 }
 
 impl Network {
@@ -105,7 +105,7 @@ impl Network {
     pub(crate) fn open_way(&self, way: WayOut, trust: &Trust) -> Result<Way> {
         let outside = self.outside()?;
         let told = Arc::new(Told::default());
-        let doors = Doors {
+        let doors = GatewaySockets {
             transparent: way.transparent,
             proxy: way.proxy,
             dns: way.dns,

@@ -31,14 +31,14 @@ impl InUse {
 
 /// For as long as the exec runs. Whoever takes a secret back in this process is heard at once.
 #[derive(Debug)]
-pub(crate) struct Recall {
+pub(crate) struct RevocationWatch {
     #[expect(dead_code, reason = "held to be dropped")]
     watch: RevokedWatch,
     all: InUse,
     number: u64,
 }
 
-impl Drop for Recall {
+impl Drop for RevocationWatch {
     fn drop(&mut self) {
         self.all.lock().1.remove(&self.number);
     }
@@ -53,7 +53,7 @@ impl Network {
         way: &Arc<Way>,
         space: &SpaceId,
         given: Vec<SecretGiven>,
-    ) -> Result<Option<Recall>> {
+    ) -> Result<Option<RevocationWatch>> {
         let brokered: Vec<SecretGiven> = given
             .into_iter()
             .filter(|it| it.delivery == Delivery::Broker)
@@ -87,7 +87,7 @@ impl Network {
             all.1.insert(number, used);
             number
         };
-        Ok(Some(Recall { watch, all, number }))
+        Ok(Some(RevocationWatch { watch, all, number }))
     }
 
     /// Looks whether what is in use may still be: another process may have taken it back.
@@ -107,7 +107,11 @@ impl Network {
     }
 
     /// A server looks by itself; one exec alone is looked after for as long as it runs.
-    pub(crate) fn watching<T>(&self, recall: Option<&Recall>, run: impl FnOnce() -> T) -> T {
+    pub(crate) fn watching<T>(
+        &self,
+        recall: Option<&RevocationWatch>,
+        run: impl FnOnce() -> T,
+    ) -> T {
         if recall.is_none() || self.instance.is_server() {
             return run();
         }

@@ -13,14 +13,14 @@ use glovebox_model::{
     Code, Correlation, Error, HostPort, IdError, Lifetime, NetworkMode, OnExceed, PartialProfile,
     Permit, Placement, Profile, Result, Ruling, Stage, Vouched,
 };
-use glovebox_policy::{Action, Config, Endpoint, Standing, decide_action};
+use glovebox_policy::{Action, Config, DecisionContext, Endpoint, decide_action};
 use glovebox_store::Actor;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use crate::approvals::refused;
+use crate::network::EgressRuntime;
 use crate::network::Network;
-use crate::network::Outside;
 use crate::policy::ActivePolicy;
 use crate::private_key::private_key;
 use crate::sandboxes::{SandboxRequest, nothing_yet};
@@ -28,7 +28,7 @@ use crate::sandboxes::{SandboxRequest, nothing_yet};
 /// The tool that tool policy and rules know it by.
 const TOOL: &str = "retrieve";
 
-impl Outside {
+impl EgressRuntime {
     /// With the operator's limits; whoever fetches too much is told so here, for all callers of this
     /// process.
     fn retriever(&self) -> Result<&Retriever> {
@@ -278,7 +278,7 @@ fn rule(
     host: &str,
 ) -> Ruling {
     let (rules, tools) = (config.rules_for(ids), config.tools_for(ids));
-    let standing = Standing {
+    let standing = DecisionContext {
         rules: &rules,
         tool: TOOL,
         tools: &tools,

@@ -1,6 +1,6 @@
 //! Close: the outcome is on disk, with a receipt.
 
-use glovebox_backend::Remains;
+use glovebox_backend::TeardownGuard;
 use glovebox_model::{Error, Exec, Result};
 use glovebox_store::{Opened, Store};
 use glovebox_workspace::ExecFiles;
@@ -14,7 +14,7 @@ pub(crate) fn close(
     judged: Judged,
     files: &ExecFiles,
     again: Option<&dyn Fn(&Error) -> bool>,
-) -> Result<(Exec, Remains)> {
+) -> Result<(Exec, TeardownGuard)> {
     let Judged {
         entry,
         record,

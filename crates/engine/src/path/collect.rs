@@ -1,6 +1,6 @@
 //! Collect: what the exec left, within its limits.
 
-use glovebox_backend::{Ended, Ending, Remains};
+use glovebox_backend::{Ended, Ending, TeardownGuard};
 use glovebox_model::{Code, Error, Exec, Status, Stream};
 use glovebox_workspace::{Collected, Dir, ExecFiles};
 
@@ -12,7 +12,7 @@ pub(crate) struct Captured {
     pub(super) record: Exec,
     /// None when the host's disk failed us; the record says so.
     pub(super) collected: Option<Collected>,
-    pub(super) remains: Remains,
+    pub(super) remains: TeardownGuard,
 }
 
 /// Whatever goes wrong here, the exec has run and is recorded.

@@ -3,18 +3,18 @@
 use glovebox_backend::Cancel;
 use glovebox_model::{Code, Error, Result, Stage};
 
-use crate::engine::Seat;
+use crate::engine::KeeperSlot;
 use crate::path::SandboxSource;
 use crate::pool::{Shape, Warm};
 
 /// A process that runs one exec has one keeper, forked when it had no threads.
 pub(crate) struct CommandSource<'io> {
-    pub(crate) seat: Option<Seat>,
+    pub(crate) seat: Option<KeeperSlot>,
     pub(crate) cancel: &'io Cancel,
 }
 
 impl SandboxSource for CommandSource<'_> {
-    fn seat(&mut self) -> Result<Seat> {
+    fn seat(&mut self) -> Result<KeeperSlot> {
         self.seat
             .take()
             .ok_or_else(|| Error::new(Code::Internal, Stage::Admit, "there is no second keeper"))

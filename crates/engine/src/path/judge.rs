@@ -1,7 +1,7 @@
 //! Judge: whether what happened is kept. A plain run worked on the workspace itself, so there is
 //! nothing to hold back; what another wrote beside it is kept, held or discarded.
 
-use glovebox_backend::Remains;
+use glovebox_backend::TeardownGuard;
 use glovebox_model::{Exec, Verdict};
 use glovebox_workspace::Collected;
 
@@ -12,7 +12,7 @@ pub(crate) struct Judged {
     pub(super) entry: glovebox_store::Opened,
     pub(super) record: Exec,
     pub(super) collected: Option<Collected>,
-    pub(super) remains: Remains,
+    pub(super) remains: TeardownGuard,
 }
 
 /// `settle` decides about what it wrote, and carries that out.

@@ -4,8 +4,8 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use glovebox_backend::{
-    Host, HostMount, Observe, Order, Place, Room, Sandbox, SecretFiles, Spec, ToolchainLink,
-    ToolchainMount, Tray, Tree,
+    ExecDirs, Host, HostMount, MemoryLayer, Observe, Order, Place, Sandbox, SecretFiles, Spec,
+    ToolchainLink, ToolchainMount, Tree,
 };
 use glovebox_gate::Kinds;
 use glovebox_model::{
@@ -17,9 +17,9 @@ use glovebox_workspace::image::Held;
 use glovebox_workspace::toolchain::{self, Downloads, Request, Toolchains};
 use glovebox_workspace::{Dir, ExecFiles, Project, WorkKind};
 
-use crate::backends::Imaged;
+use crate::backends::SandboxOnImage;
 use crate::effects::{DIRECTORY, SOCKET};
-use crate::engine::{Engine, Seat};
+use crate::engine::{Engine, KeeperSlot};
 use crate::environment::{self, Beside};
 use crate::network::{self, Opening, Route, Trust};
 use crate::path::{Draft, Plan, Streams};
@@ -33,7 +33,7 @@ use crate::workspaces::{WorkspaceLease, masked};
 /// Where sandboxes come from.
 pub(crate) trait SandboxSource {
     /// A keeper for one native sandbox.
-    fn seat(&mut self) -> Result<Seat>;
+    fn seat(&mut self) -> Result<KeeperSlot>;
 
     /// Whether any are kept standing at all: to say what shape is wanted costs something.
     fn keeps_warm(&self) -> bool;
@@ -92,7 +92,7 @@ struct Provided {
     written: Vec<Dir>,
     notes: Vec<String>,
     made_as: Option<Row>,
-    tray: Option<Tray>,
+    tray: Option<MemoryLayer>,
     route: Route,
 }
 
@@ -204,7 +204,7 @@ impl Engine {
         }
         let profile = plan.assessed().profile();
         let work = project.work().filter(|_| profile.workspace != Access::None);
-        let room = Room {
+        let room = ExecDirs {
             work,
             inputs: files.inputs(),
             artifacts: files.artifacts(),
@@ -289,7 +289,7 @@ impl Engine {
                     None => (native.open(&spec, state)?, None),
                 };
                 let sandbox: Box<dyn Sandbox> = match image {
-                    Some(image) => Box::new(Imaged::new(Box::new(prepared), image)),
+                    Some(image) => Box::new(SandboxOnImage::new(Box::new(prepared), image)),
                     None => Box::new(prepared),
                 };
                 Ok(Provided {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use glovebox_backend::{Ended, Notice, Order, Remains, Run, Sink};
+use glovebox_backend::{Ended, Notice, Order, Run, Sink, TeardownGuard};
 use glovebox_capture::{Redactor, Secrets};
 use glovebox_model::{Error, Exec, Limits, Result, Stream, Traffic};
 use glovebox_workspace::{Dir, ExecFiles, OutputSink};
@@ -13,7 +13,7 @@ use super::admit::Lease;
 use crate::engine::Io;
 use crate::network::Passage;
 use crate::secrets::ExecSecrets;
-use crate::workspaces::Room;
+use crate::workspaces::QuotaLeft;
 
 /// The files that output goes to, made before the intent is written: after it nothing of ours may
 /// fail before the program starts.
@@ -43,7 +43,7 @@ pub(crate) struct Exited {
     /// Why it was canceled, when it was not the caller who did.
     pub(super) stopped: Option<Error>,
     /// Dropped once the outcome is written: the kernel tidies up meanwhile.
-    pub(super) remains: Remains,
+    pub(super) remains: TeardownGuard,
     /// What was looked for in everything that it said and left.
     pub(super) masks: Arc<Secrets>,
 }
@@ -64,7 +64,7 @@ impl Exited {
 pub(crate) struct RunInputs<'run> {
     pub(crate) order: &'run Order,
     pub(crate) watched: &'run [&'run Dir],
-    pub(crate) room: Option<Room>,
+    pub(crate) room: Option<QuotaLeft>,
     pub(crate) given: &'run ExecSecrets,
     pub(crate) passage: Option<Passage>,
     pub(crate) masks: Arc<Secrets>,

@@ -1,6 +1,6 @@
 //! From a plan to its receipt: the one way that an exec goes, whoever runs it.
 
-use glovebox_backend::Remains;
+use glovebox_backend::TeardownGuard;
 use glovebox_model::{Call, Code, Consent, Error, Exec, Mode, Result, Stage};
 use glovebox_store::Opened as Entry;
 use glovebox_workspace::Project;
@@ -8,7 +8,7 @@ use glovebox_workspace::Project;
 use super::{
     CallWithConsent, CommandSource, Draft, Opened, Plan, Planned, SandboxSource, end, failed,
 };
-use crate::engine::{Engine, Io, Seat};
+use crate::engine::{Engine, Io, KeeperSlot};
 use crate::settings::ToolchainSettings;
 use crate::stage;
 
@@ -30,7 +30,7 @@ pub(crate) trait Runner {
 pub(crate) enum Walked {
     /// It has its receipt. The second value may be dropped once the caller has its answer: the kernel
     /// still tidies up.
-    Ended(Box<Exec>, Remains),
+    Ended(Box<Exec>, TeardownGuard),
     /// Its intent was not written, and nothing is left of it; with the reason where there was no sandbox
     /// for it.
     NotOpened(Box<Plan>, Option<Error>),
@@ -70,7 +70,7 @@ impl Engine {
         let (entry, error) = entry;
         let record = failed(plan.record().clone(), error);
         let record = end(self.store()?, entry, record, runner.io().again)?;
-        Ok(Walked::Ended(Box::new(record), Remains::nothing()))
+        Ok(Walked::Ended(Box::new(record), TeardownGuard::nothing()))
     }
 
     /// The end of a plan of which only policy was asked: nothing runs, and that is on record.
@@ -83,7 +83,7 @@ impl Engine {
     /// none.
     pub fn run(
         &self,
-        seat: Seat,
+        seat: KeeperSlot,
         call: Call,
         settings: &ToolchainSettings,
         io: Io<'_>,
@@ -118,7 +118,7 @@ impl Engine {
     /// A program of the operator's own configuration: what policy denies it still does not do.
     pub(crate) fn run_agreed(
         &self,
-        seat: Seat,
+        seat: KeeperSlot,
         call: Call,
         settings: &ToolchainSettings,
         io: Io<'_>,
@@ -141,7 +141,7 @@ impl Engine {
 
     fn run_planned(
         &self,
-        seat: Seat,
+        seat: KeeperSlot,
         plan: Plan,
         project: Project,
         settings: &ToolchainSettings,

@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use glovebox_backend::{Room, Sandbox};
+use glovebox_backend::{ExecDirs, Sandbox};
 use glovebox_model::{PoolConfig, Result};
 
 pub(crate) use shape::{Kind, Shape};
@@ -31,7 +31,7 @@ pub(crate) trait Warm: fmt::Debug + Send {
     fn is_alive(&mut self) -> bool;
 
     /// Becomes the sandbox of one exec, with that exec's directories.
-    fn bind(self: Box<Self>, room: &Room<'_>) -> Result<Box<dyn Sandbox>>;
+    fn bind(self: Box<Self>, room: &ExecDirs<'_>) -> Result<Box<dyn Sandbox>>;
 }
 
 /// Makes one sandbox of a shape and returns when it stands.

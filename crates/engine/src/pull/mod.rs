@@ -15,7 +15,7 @@ use glovebox_workspace::image::{
     ImageFormat, ImageName, ImageRecord, ImageSource, Images, Progress,
 };
 
-use crate::network::Outside;
+use crate::network::EgressRuntime;
 use registry::Registry;
 use stream::{Fault, Layout};
 
@@ -65,7 +65,7 @@ impl Telling<'_> {
 
 /// Pulls an image and gives it a name. Nothing of it is there before all of it is.
 pub fn pull(
-    outside: &Outside,
+    outside: &EgressRuntime,
     reference: &ImageReference,
     transport: RegistryTransport,
     images: &Images,
@@ -113,7 +113,7 @@ fn address_of(registry: &str, usual: u16) -> (&str, u16) {
 }
 
 /// The registry itself, if the operator lists it, and no other private place.
-fn own_door(outside: &Outside, reference: &ImageReference, usual: u16) -> PrivateTargets {
+fn own_door(outside: &EgressRuntime, reference: &ImageReference, usual: u16) -> PrivateTargets {
     let (host, port) = address_of(reference.registry(), usual);
     let Ok(own) = Host::parse(host) else {
         return PrivateTargets::none();
@@ -126,7 +126,7 @@ fn own_door(outside: &Outside, reference: &ImageReference, usual: u16) -> Privat
 
 /// In the clear anybody on the way could exchange the image, so the operator has to have said that
 /// there is nobody.
-fn ensure_listed(outside: &Outside, reference: &ImageReference) -> Result<()> {
+fn ensure_listed(outside: &EgressRuntime, reference: &ImageReference) -> Result<()> {
     let registry = reference.registry();
     let (host, port) = address_of(registry, 80);
     let listed = Host::parse(host).is_ok_and(|it| outside.vetter().private.contains(&it, port));

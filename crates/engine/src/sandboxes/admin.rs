@@ -17,7 +17,7 @@ use super::registry::PAGE;
 use super::{SandboxAssignment, Sandboxes};
 use crate::path::SandboxSource;
 use crate::recovery::is_kept;
-use crate::visibility::{Eyes, OF_AGENT, Seen, named_after, of_session};
+use crate::visibility::{OF_AGENT, Seen, Viewer, named_after, of_session};
 
 /// What a sandbox is asked to be.
 #[derive(Debug, Clone)]
@@ -152,7 +152,7 @@ impl Sandboxes {
         Ok(Some(row))
     }
 
-    pub fn recreate_all(&self, eyes: &Eyes, which: &Selection) -> Result<Recreated> {
+    pub fn recreate_all(&self, eyes: &Viewer, which: &Selection) -> Result<Recreated> {
         let space = eyes.space();
         let rows = match which {
             Selection::One(name) => vec![self.registry.own(space, name)?],

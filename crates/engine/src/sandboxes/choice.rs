@@ -11,13 +11,13 @@ use glovebox_model::{
 use super::{SandboxRequest, Sandboxes, nothing_yet};
 use crate::Keeper;
 use crate::backends::Chosen;
-use crate::engine::Seat;
+use crate::engine::KeeperSlot;
 use crate::workspaces::aside;
 use crate::{cgroup_cleanup, environment, stage};
 
 impl Sandboxes {
     /// Takes a keeper for one exec; it enters its control groups while the caller goes on.
-    pub fn seat(&self, keeper: Keeper) -> Result<Seat> {
+    pub fn seat(&self, keeper: Keeper) -> Result<KeeperSlot> {
         let mut native = Native::new(&self.instance.ground, keeper);
         let number = self.seats.fetch_add(1, Ordering::Relaxed);
         native.reserve(&cgroup_cleanup::group_name(
@@ -26,7 +26,7 @@ impl Sandboxes {
             number,
         ))?;
         stage::reached("reserve");
-        Ok(Seat { native })
+        Ok(KeeperSlot { native })
     }
 
     /// What a call would get, for those who only ask. Nothing is made.

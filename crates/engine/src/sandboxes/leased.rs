@@ -1,6 +1,6 @@
 //! A kept sandbox in the hands of one exec: to the path it is a sandbox like any other.
 
-use glovebox_backend::{Ended, Remains, Room, Run, Sandbox};
+use glovebox_backend::{Ended, ExecDirs, Run, Sandbox, TeardownGuard};
 use glovebox_model::{Code, Error, Isolation, Result, Stage};
 use glovebox_workspace::Dir;
 
@@ -33,16 +33,16 @@ impl Sandbox for Leased {
         &self.isolation
     }
 
-    fn run(mut self: Box<Self>, run: Run<'_>) -> (Result<Ended>, Remains) {
+    fn run(mut self: Box<Self>, run: Run<'_>) -> (Result<Ended>, TeardownGuard) {
         // Its workspace is there since it was made.
-        let room = Room {
+        let room = ExecDirs {
             work: None,
             inputs: None,
             artifacts: &self.artifacts,
         };
         self.turn.begin();
         let Some(kept) = &mut self.turn.kept else {
-            return (Err(fallen()), Remains::nothing());
+            return (Err(fallen()), TeardownGuard::nothing());
         };
         let ended = kept.run(room, run);
         // One that did not survive is not given to the next. What is left of a container stays: it
@@ -55,11 +55,11 @@ impl Sandbox for Leased {
             self.turn.change(|row| row.trouble = Some(why));
             self.turn.kept = None;
         }
-        (ended, Remains::of(self.turn))
+        (ended, TeardownGuard::of(self.turn))
     }
 
-    fn dismiss(self: Box<Self>) -> Remains {
-        Remains::of(self.turn)
+    fn dismiss(self: Box<Self>) -> TeardownGuard {
+        TeardownGuard::of(self.turn)
     }
 }
 

@@ -4,7 +4,7 @@ use glovebox_backend::Cancel;
 use glovebox_model::{Code, Correlation, DockerConfig, Error, Lifetime, Result, Sandbox, Stage};
 
 use crate::backends::BackendView;
-use crate::engine::Seat;
+use crate::engine::KeeperSlot;
 use crate::path::CommandSource;
 use crate::sandboxes::SandboxRequest;
 use crate::sandboxes::Sandboxes;
@@ -15,7 +15,7 @@ impl Sandboxes {
     pub fn create_here(
         &self,
         request: SandboxRequest,
-        seat: Seat,
+        seat: KeeperSlot,
         cancel: &Cancel,
     ) -> Result<Sandbox> {
         let mut supply = CommandSource {

@@ -291,7 +291,7 @@ fn busy(row: &Sandbox, patience: Duration) -> Error {
 mod tests {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-    use glovebox_backend::{Ended, Remains, Room, Run};
+    use glovebox_backend::{Ended, ExecDirs, Run, TeardownGuard};
     use glovebox_model::Isolation;
 
     use super::*;
@@ -307,11 +307,11 @@ mod tests {
         fn is_alive(&mut self) -> bool {
             !self.1.load(Ordering::Relaxed)
         }
-        fn run(&mut self, _: Room<'_>, _: Run<'_>) -> Result<Ended> {
+        fn run(&mut self, _: ExecDirs<'_>, _: Run<'_>) -> Result<Ended> {
             Err(gone(&sandbox().sandbox_id))
         }
-        fn close(self: Box<Self>) -> Remains {
-            Remains::nothing()
+        fn close(self: Box<Self>) -> TeardownGuard {
+            TeardownGuard::nothing()
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use glovebox_backend::{
-    Ended, Kept, KeptNative, Place, Remains, Room, Run, SecretFiles, Spec, Tree, WayOut,
+    Ended, ExecDirs, Kept, KeptNative, Place, Run, SecretFiles, Spec, TeardownGuard, Tree, WayOut,
 };
 use glovebox_model::{
     Access, BackendName, Code, Error, ExecId, Isolation, Profile, Result, Sandbox, SandboxConfig,
@@ -329,13 +329,13 @@ impl Kept for KeptOnImage {
         self.kept.is_alive()
     }
 
-    fn run(&mut self, room: Room<'_>, run: Run<'_>) -> Result<Ended> {
+    fn run(&mut self, room: ExecDirs<'_>, run: Run<'_>) -> Result<Ended> {
         self.kept.run(room, run)
     }
 
-    fn close(self: Box<Self>) -> Remains {
+    fn close(self: Box<Self>) -> TeardownGuard {
         let Self { kept, image } = *self;
-        Remains::of((Box::new(kept).close(), image))
+        TeardownGuard::of((Box::new(kept).close(), image))
     }
 }
 

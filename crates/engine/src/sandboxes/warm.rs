@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use glovebox_backend::{Ended, Kept, Place, Remains, Room, Run, Sandbox, Spec};
+use glovebox_backend::{Ended, ExecDirs, Kept, Place, Run, Sandbox, Spec, TeardownGuard};
 use glovebox_model::{Access, Code, Error, Isolation, Profile, Result, SandboxId, SpaceId, Stage};
 use glovebox_workspace::image::Held;
 use glovebox_workspace::{Dir, Layout, Project};
 
-use crate::backends::Imaged;
-use crate::engine::Seat;
+use crate::backends::SandboxOnImage;
+use crate::engine::KeeperSlot;
 use crate::path::place;
 use crate::path::random;
 use crate::pool::{Kind, Shape, Warm};
@@ -20,7 +20,7 @@ impl Sandboxes {
     pub(crate) fn build_warm(
         &self,
         shape: &Shape,
-        seat: &mut dyn FnMut() -> Result<Seat>,
+        seat: &mut dyn FnMut() -> Result<KeeperSlot>,
     ) -> Result<Box<dyn Warm>> {
         let profile = shape.profile();
         let image = self.instance.backends().image_of(shape.chosen())?;
@@ -141,9 +141,9 @@ struct WaitingContainer {
 }
 
 impl WaitingContainer {
-    fn take_down(&mut self) -> Remains {
+    fn take_down(&mut self) -> TeardownGuard {
         let closing = self.kept.take().map(Kept::close);
-        Remains::of((closing, self.spare.take()))
+        TeardownGuard::of((closing, self.spare.take()))
     }
 }
 
@@ -158,7 +158,7 @@ impl Warm for WaitingContainer {
         self.kept.as_mut().is_some_and(|kept| kept.is_alive())
     }
 
-    fn bind(self: Box<Self>, room: &Room<'_>) -> Result<Box<dyn Sandbox>> {
+    fn bind(self: Box<Self>, room: &ExecDirs<'_>) -> Result<Box<dyn Sandbox>> {
         let isolation = self.kept.as_ref().map(|kept| kept.isolation().clone());
         let artifacts = room.artifacts.try_clone();
         let artifacts = artifacts.map_err(|error| error.at(Stage::Admit))?;
@@ -183,8 +183,8 @@ impl Sandbox for UsedOnce {
         &self.isolation
     }
 
-    fn run(mut self: Box<Self>, run: Run<'_>) -> (Result<Ended>, Remains) {
-        let room = Room {
+    fn run(mut self: Box<Self>, run: Run<'_>) -> (Result<Ended>, TeardownGuard) {
+        let room = ExecDirs {
             work: None,
             inputs: None,
             artifacts: &self.artifacts,
@@ -196,7 +196,7 @@ impl Sandbox for UsedOnce {
         (ended, self.dismiss())
     }
 
-    fn dismiss(mut self: Box<Self>) -> Remains {
+    fn dismiss(mut self: Box<Self>) -> TeardownGuard {
         self.container.take_down()
     }
 }
@@ -216,10 +216,10 @@ impl Warm for Waiting {
         self.warm.is_alive()
     }
 
-    fn bind(self: Box<Self>, room: &Room<'_>) -> Result<Box<dyn Sandbox>> {
+    fn bind(self: Box<Self>, room: &ExecDirs<'_>) -> Result<Box<dyn Sandbox>> {
         let prepared = self.warm.bind(room)?;
         Ok(match self.image {
-            Some(image) => Box::new(Imaged::new(Box::new(prepared), image)),
+            Some(image) => Box::new(SandboxOnImage::new(Box::new(prepared), image)),
             None => Box::new(prepared),
         })
     }

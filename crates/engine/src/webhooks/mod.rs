@@ -26,7 +26,7 @@ use serde_json::Value;
 
 use crate::instance::Instance;
 use crate::network::Network;
-use crate::network::{Outside, private_targets};
+use crate::network::{EgressRuntime, private_targets};
 use crate::secrets::SecretAccess;
 
 pub(crate) use sender::rounds;
@@ -240,7 +240,7 @@ impl Webhooks {
         };
         let body = message::body(&delivery, &Value::Null, None, &str::to_owned);
         let parcel = webhook.pack(&self.secrets, &delivery.message_id, &body)?;
-        let outside: &Outside = self.network.outside()?;
+        let outside: &EgressRuntime = self.network.outside()?;
         let client = outside.client()?;
         let came = outside
             .runtime()

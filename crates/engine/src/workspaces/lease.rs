@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use glovebox_backend::{self as backend, CacheMount, Layer, Tray, Tree};
+use glovebox_backend::{self as backend, CacheMount, Layer, MemoryLayer, Tree};
 use glovebox_model::{
     Access, BackendName, Call, Code, Error, Exec, Guarantee, LimitsDemand, Mode, Profile, Result,
     SnapshotId, SpaceId, Stage, Status, Verdict, WorkspaceRef, Writes,
@@ -16,7 +16,7 @@ use glovebox_workspace::{Cache, Dir, ExecFiles, Occupied, Project, WorkKind};
 
 use super::basis::Basis;
 use super::denied::{Search, WORK};
-use super::room::{Layers, Room};
+use super::quota::{Layers, QuotaLeft};
 use super::waiting::{count, read};
 use crate::effects::{Gated, InLayer, Judging, Written};
 use crate::engine::Engine;
@@ -39,9 +39,9 @@ pub(crate) struct WorkspaceLease {
     /// What rules deny to it.
     pub(crate) denied: DeniedPaths,
     /// Where a layer in memory lies when the program has ended.
-    pub(crate) tray: Option<Tray>,
+    pub(crate) tray: Option<MemoryLayer>,
     pub(crate) snapshot: Option<SnapshotId>,
-    pub(crate) room: Option<Room>,
+    pub(crate) room: Option<QuotaLeft>,
     /// Each with its place inside. Not removed while they are here.
     pub(crate) caches: Vec<(Cache, PathBuf)>,
     /// What is not as the settings have it, for whoever asked.
@@ -356,7 +356,7 @@ impl WorkspaceLease {
 
     /// Artifacts that have to be carried to disk.
     pub(crate) fn artifacts_in_memory(&self) -> Option<Dir> {
-        self.tray.as_ref().and_then(Tray::artifacts)
+        self.tray.as_ref().and_then(MemoryLayer::artifacts)
     }
 
     /// As a sandbox is given them.
@@ -492,7 +492,7 @@ fn refuse_denied(denied: &DeniedPaths, layer: &Layered, project: &Project) -> Re
 }
 
 /// From memory to where changes wait. The memory is free when this returns.
-fn carry(tray: &Tray, held: &mut Held, record: &Exec) -> Result<()> {
+fn carry(tray: &MemoryLayer, held: &mut Held, record: &Exec) -> Result<()> {
     match tray.take() {
         Some(memory) => held.fill(&memory).map_err(|error| error.at(Stage::Judge)),
         // It never ran, so it wrote nothing.

@@ -9,8 +9,8 @@ mod files;
 mod lease;
 mod marks;
 mod of_call;
+mod quota;
 mod rollback;
-mod room;
 mod shared_directory;
 mod snapshots;
 mod unfinished;
@@ -33,8 +33,8 @@ use serde_json::{Value, json};
 pub(crate) use denied::masked;
 pub use files::{Expected, ListRequest, Opened, changed_path, file_path, watched};
 pub(crate) use lease::{WorkspaceLease, aside};
-pub use room::{Room, Writing};
-pub use shared_directory::Loan;
+pub use quota::{QuotaLeft, Writing};
+pub use shared_directory::DirectoryToShare;
 pub(crate) use shared_directory::SharedDirectory;
 pub use snapshots::Present;
 
@@ -43,7 +43,7 @@ use crate::instance::Instance;
 use crate::policy::ActivePolicy;
 use crate::sandboxes::SandboxRegistry;
 use crate::secrets::SecretAccess;
-use crate::visibility::Eyes;
+use crate::visibility::Viewer;
 
 const MEASURED: UsageLimits = UsageLimits {
     entries: 1_000_000,
@@ -60,7 +60,7 @@ pub struct Workspace<'engine> {
     adopted: Option<std::path::PathBuf>,
     by: Option<Actor>,
     /// Who looks at it; none for the owner of the state directory.
-    eyes: Option<Eyes>,
+    eyes: Option<Viewer>,
 }
 
 /// The workspaces of all spaces.
@@ -160,7 +160,7 @@ impl ActivePolicy {
 }
 
 impl Workspace<'_> {
-    pub(crate) fn looked_at_by(mut self, eyes: &Eyes) -> Self {
+    pub(crate) fn looked_at_by(mut self, eyes: &Viewer) -> Self {
         self.project = self.project.of_agent(eyes.agent());
         self.eyes = Some(eyes.clone());
         self

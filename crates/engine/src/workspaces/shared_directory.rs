@@ -12,7 +12,7 @@ use crate::workspaces::Workspaces;
 
 /// What is lent, and how `glovebox run` would show it.
 #[derive(Debug)]
-pub struct Loan {
+pub struct DirectoryToShare {
     /// Resolved once, from where the process stands.
     pub directory: PathBuf,
     /// Home directories, which may not be lent themselves.

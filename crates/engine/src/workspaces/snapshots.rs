@@ -16,7 +16,7 @@ use super::Workspace;
 use super::answer::{diff_answer, restore_counts, taken_snapshot};
 use super::unfinished::Deed;
 use crate::stage;
-use crate::visibility::Eyes;
+use crate::visibility::Viewer;
 use crate::workspaces::Workspaces;
 
 /// What becomes of what stands in a workspace that is restored.
@@ -106,7 +106,7 @@ impl Workspace<'_> {
     /// The agent that looks, whose snapshots are its own.
     fn agent(&self) -> Option<String> {
         let eyes = self.eyes.as_ref();
-        eyes.and_then(Eyes::agent).map(str::to_owned)
+        eyes.and_then(Viewer::agent).map(str::to_owned)
     }
 
     /// One of this workspace's own.

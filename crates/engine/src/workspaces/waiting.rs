@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::Workspace;
 use super::answer::{change_text, waiting_change};
-use super::room::Layers;
+use super::quota::Layers;
 use super::unfinished::{Begun, Deed};
 use crate::effects::{is_for_review, not_blocked};
 

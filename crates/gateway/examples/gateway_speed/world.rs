@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use glovebox_egress::{Connection, Dialler, PrivateTargets, Refusal, Resolver, Vetter};
-use glovebox_gateway::{Authority, Dialled, Doors, Gateway, Inspect, Log, Policy};
+use glovebox_gateway::{Authority, Dialled, Gateway, GatewaySockets, Inspect, Log, Policy};
 use glovebox_model::{Attempt, NetworkMode};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -21,17 +21,17 @@ use crate::{Way, server};
 
 /// All names are one address outside; the port says which server.
 #[derive(Debug)]
-struct Outside(HashMap<u16, SocketAddr>);
+struct EgressRuntime(HashMap<u16, SocketAddr>);
 
 const PUBLIC: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(93, 184, 216, 34));
 
-impl Resolver for Outside {
+impl Resolver for EgressRuntime {
     fn resolve<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Vec<IpAddr>, Refusal>> {
         Box::pin(async { Ok(vec![PUBLIC]) })
     }
 }
 
-impl Dialler for Outside {
+impl Dialler for EgressRuntime {
     fn dial<'a>(&'a self, address: SocketAddr) -> BoxFuture<'a, io::Result<Connection>> {
         Box::pin(async move {
             let server = self
@@ -122,14 +122,16 @@ impl World {
             let synthetic = SocketAddr::new(IpAddr::from([198, 18, 1, number(name)]), port);
             dialled.insert(door, synthetic);
         }
-        let outside = Arc::new(Outside([(80, http), (7000, http), (443, https)].into()));
+        let outside = Arc::new(EgressRuntime(
+            [(80, http), (7000, http), (443, https)].into(),
+        ));
         let vetter = Vetter {
             resolver: Arc::clone(&outside) as _,
             dialler: outside,
             private: PrivateTargets::none(),
         };
         let gateway = Gateway::open_with(
-            Doors {
+            GatewaySockets {
                 transparent: listeners.into_iter().map(Into::into).collect(),
                 proxy: vec![proxy.into()],
                 dns: vec![dns.into()],

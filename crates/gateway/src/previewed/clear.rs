@@ -4,10 +4,10 @@ use glovebox_model::NetCode;
 
 use super::shown::{Leaving, Shown, Whole};
 use super::{Cleared, Preview};
-use crate::carry::Story;
+use crate::connection::Story;
 use crate::denial::Denial;
 use crate::destination::Destination;
-use crate::term::Term;
+use crate::exec_session::Term;
 use crate::upload::Content;
 
 impl Term {

@@ -8,8 +8,8 @@ use glovebox_model::HostPort;
 use crate::denial::Denial;
 use crate::destination::Destination;
 use crate::exchange::literal;
+use crate::exec_session::Term;
 use crate::gateway::Inside;
-use crate::term::Term;
 
 /// A destination, or what stands in the place of one: an address by itself is never reached for
 /// real, and is played all the same.

@@ -3,6 +3,7 @@
 //! vetter, so that it could not be done by mistake either.
 
 mod check;
+mod fault_injection;
 mod goal;
 mod host;
 mod play;
@@ -13,10 +14,9 @@ mod simulated;
 mod swallow;
 mod untold;
 mod visit;
-mod weather;
 
+pub use fault_injection::{FaultInjection, Injected, Outcome, Try};
 pub(crate) use play::Play;
 pub use seen::{Answer, Seen};
 pub use simulated::Simulated;
 pub(crate) use visit::{Came, serve};
-pub use weather::{Injected, Outcome, Try, Weather};

@@ -2,13 +2,13 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use super::fault_injection::{FaultInjection, Outcome};
 use super::simulated::Simulated;
-use super::weather::{Outcome, Weather};
 
 #[derive(Debug)]
 pub(crate) struct Play {
     pub(crate) simulated: Simulated,
-    weather: Mutex<Weather>,
+    weather: Mutex<FaultInjection>,
 }
 
 impl Play {

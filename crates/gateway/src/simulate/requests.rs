@@ -20,11 +20,11 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::fault_injection::{Injected, Outcome};
 use super::goal::Goal;
 use super::seen::{Answer as Told, Seen};
 use super::swallow::swallow;
 use super::visit::Visit;
-use super::weather::{Injected, Outcome};
 use crate::denial::Denial;
 use crate::destination::read_authority;
 use crate::exchange::{BUFFER_MOST, NEEDS_ABSOLUTE, NEEDS_TARGET, inspected, named};

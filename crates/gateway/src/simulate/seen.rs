@@ -4,7 +4,7 @@ use glovebox_model::{Approach, NetCode, NetworkRequest, Spoken};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::weather::Injected;
+use super::fault_injection::Injected;
 use crate::denial::Denial;
 use crate::head::{Head, Unmasked};
 use crate::record::Asked;

@@ -6,8 +6,8 @@ use glovebox_model::{Result, Simulation};
 use hyper::Method;
 
 use super::check::{at_most, numbered, refuse};
+use super::fault_injection::{FaultInjection, Front, fronts, seeded};
 use super::preset::Preset;
-use super::weather::{Front, Weather, fronts, seeded};
 
 const RESPONSES_MOST: usize = 256;
 /// Bodies and headers together: they are in memory for as long as the exec runs.
@@ -45,8 +45,8 @@ impl Simulated {
     }
 
     /// From its beginning, each time.
-    pub fn weather(&self) -> Weather {
-        Weather::of(self.0.seed, &self.0.fronts)
+    pub fn weather(&self) -> FaultInjection {
+        FaultInjection::of(self.0.seed, &self.0.fronts)
     }
 
     /// The first that fits, with its number. `hosts` are the names that are meant, the best first.

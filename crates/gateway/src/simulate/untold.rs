@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use glovebox_model::{Approach, HostPort, Spoken};
 
+use super::fault_injection::Outcome;
 use super::goal::Goal;
 use super::seen::{Answer, Seen};
 use super::visit::Visit;
-use super::weather::Outcome;
 use crate::denial::Denial;
-use crate::near::{Gauge, Near};
+use crate::downstream::{Gauge, Near};
 use crate::record::Asked;
 
 pub(super) struct Untold {

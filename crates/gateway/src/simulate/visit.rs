@@ -13,21 +13,21 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use super::fault_injection::Injected;
 use super::goal::Goal;
 use super::play::Play;
 use super::requests::{Fixed, Requests, Route, Served};
 use super::seen::Seen;
 use super::untold::Untold;
-use super::weather::Injected;
-use crate::carry::{Finish, IDLE, Story};
+use crate::connection::{Finish, IDLE, Story};
 use crate::denial::Denial;
+use crate::downstream::{Ending, Gauge, Near, Wire};
+use crate::exec_session::Term;
 use crate::gateway::Inside;
-use crate::near::{Ending, Gauge, Near, Wire};
 use crate::record::Asked;
 use crate::sniff::{First, sniff};
 use crate::socks::{self, Reply};
 use crate::spoken;
-use crate::term::Term;
 
 /// A client that waits for a host to speak first, or says no more, is not answered: there is
 /// nobody who could.

@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use glovebox_egress::{
     Connection, Dialler, Host, PrivateTargets, Refusal, RefusalCode, Resolver, Vetter,
 };
-use glovebox_gateway::{Authority, Dialled, Doors, Gateway, Log, Policy, Seen};
+use glovebox_gateway::{Authority, Dialled, Gateway, GatewaySockets, Log, Policy, Seen};
 use glovebox_model::{Attempt, HostPort, NetCode, NetworkMode};
 use hickory_proto::op::{Message, Query, ResponseCode};
 use hickory_proto::rr::{Name, RData, RecordType};
@@ -157,7 +157,7 @@ impl Ground {
             dialler: Arc::clone(&world) as _,
             private: PrivateTargets::parse(private).unwrap(),
         };
-        let doors = Doors {
+        let doors = GatewaySockets {
             transparent: vec![transparent.into()],
             proxy: vec![proxy.into()],
             dns: vec![dns.into()],

@@ -22,7 +22,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use glovebox_egress::{PrivateTargets, Vetter};
-use glovebox_gateway::{Doors, Gateway, RESOLVER};
+use glovebox_gateway::{Gateway, GatewaySockets, RESOLVER};
 use glovebox_model::NetCode;
 use ground::{Heard, PATIENCE, World, get, policy, question, read_answer};
 use hickory_proto::rr::RecordType;
@@ -46,8 +46,8 @@ fn enter_network() {
     ip("-6 route add local default dev lo");
 }
 
-fn doors() -> Doors {
-    Doors {
+fn doors() -> GatewaySockets {
+    GatewaySockets {
         // Both families: IPv4 comes in as mapped addresses.
         transparent: vec![TcpListener::bind("[::]:80").unwrap().into()],
         proxy: Vec::new(),

@@ -30,7 +30,7 @@ const REASONS_MAX: usize = 32;
 
 /// What holds for the caller at this moment.
 #[derive(Debug, Clone, Copy)]
-pub struct Standing<'a> {
+pub struct DecisionContext<'a> {
     pub rules: &'a Rules,
     /// The tool through which the call came, such as `run_command`.
     pub tool: &'a str,
@@ -59,18 +59,26 @@ pub struct Action<'a> {
     pub mode: ApprovalMode,
 }
 
-pub fn decide(assessed: &Assessed, standing: &Standing<'_>) -> Ruling {
+pub fn decide(assessed: &Assessed, standing: &DecisionContext<'_>) -> Ruling {
     decide_reading(assessed, &read(&assessed.call().program), standing)
 }
 
 /// As `decide`, for a program that has been read already.
-pub fn decide_reading(assessed: &Assessed, reading: &Reading, standing: &Standing<'_>) -> Ruling {
+pub fn decide_reading(
+    assessed: &Assessed,
+    reading: &Reading,
+    standing: &DecisionContext<'_>,
+) -> Ruling {
     ruling(assessed, reading, standing, None)
 }
 
 /// As `decide`, knowing what is in the scripts that the program names: rules that deny or ask look
 /// at their commands and paths too, and a script that nobody read may hold any command.
-pub fn decide_with(assessed: &Assessed, standing: &Standing<'_>, scripts: Scripts<'_>) -> Ruling {
+pub fn decide_with(
+    assessed: &Assessed,
+    standing: &DecisionContext<'_>,
+    scripts: Scripts<'_>,
+) -> Ruling {
     let reading = read(&assessed.call().program);
     ruling(assessed, &reading, standing, Some(scripts))
 }
@@ -78,7 +86,7 @@ pub fn decide_with(assessed: &Assessed, standing: &Standing<'_>, scripts: Script
 fn ruling(
     assessed: &Assessed,
     reading: &Reading,
-    standing: &Standing<'_>,
+    standing: &DecisionContext<'_>,
     scripts: Option<Scripts<'_>>,
 ) -> Ruling {
     let beside = Beside {
@@ -114,7 +122,7 @@ fn ruling(
 }
 
 /// A tool that runs no program: reading is automatic; changing asks in `manual`.
-pub fn decide_action(action: &Action<'_>, standing: &Standing<'_>) -> Ruling {
+pub fn decide_action(action: &Action<'_>, standing: &DecisionContext<'_>) -> Ruling {
     let mut facts = Facts::of_action(action.ids, standing.tool, action.paths);
     for host in action.hosts {
         match HostPattern::of_destination(host) {
@@ -137,7 +145,7 @@ pub fn decide_action(action: &Action<'_>, standing: &Standing<'_>) -> Ruling {
 fn rule_on_action(
     action: &Action<'_>,
     verdict: &Verdict<'_>,
-    standing: &Standing<'_>,
+    standing: &DecisionContext<'_>,
 ) -> (Permit, Vec<Reason>) {
     let answer = standing.tools.check(standing.tool);
     if !answer.allowed {
@@ -175,7 +183,7 @@ struct Case<'a> {
     assessed: &'a Assessed,
     facts: &'a Facts,
     verdict: &'a Verdict<'a>,
-    standing: &'a Standing<'a>,
+    standing: &'a DecisionContext<'a>,
     mode: ApprovalMode,
 }
 

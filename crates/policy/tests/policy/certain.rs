@@ -1,7 +1,7 @@
 //! What allow rules and automatic reads cover is what runs for certain; what rules deny is not hidden.
 
 use glovebox_model::{ApprovalMode, ByteString, PartialProfile, Permit, Program};
-use glovebox_policy::{Config, Standing, decide};
+use glovebox_policy::{Config, DecisionContext, decide};
 
 use crate::fixture::{call, run, silent};
 
@@ -37,7 +37,7 @@ fn decided(policy: &str, mode: ApprovalMode, program: Program) -> Permit {
     let ids = call.ids.clone();
     let assessed = run(call, &[]).unwrap();
     let (rules, tools) = (config.rules_for(&ids), config.tools_for(&ids));
-    let standing = Standing {
+    let standing = DecisionContext {
         rules: &rules,
         tool: "run_command",
         tools: &tools,

@@ -5,8 +5,8 @@ use glovebox_model::{
     ReasonCode, ReasonKind, WebhookEvent,
 };
 use glovebox_policy::{
-    Config, Endpoint, GrantKind, GrantedSecret, NetworkSettings, Standing, Surface, WebhookKey,
-    assess, decide, resolve, secret_variable,
+    Config, DecisionContext, Endpoint, GrantKind, GrantedSecret, NetworkSettings, Surface,
+    WebhookKey, assess, decide, resolve, secret_variable,
 };
 
 use crate::fixture::{HOST, call, destinations, limit, run, secret, silent, variable};
@@ -257,7 +257,7 @@ fn all_is_granted(
     let (rules, tools) = (config.rules_for(&ids), config.tools_for(&ids));
     decide(
         &assessed,
-        &Standing {
+        &DecisionContext {
             rules: &rules,
             tool: "run_command",
             tools: &tools,
@@ -385,7 +385,7 @@ fn a_grant_gives_a_secret_in_the_ways_that_it_names() {
         let assessed = run(call, &[]).unwrap();
         let ruling = decide(
             &assessed,
-            &Standing {
+            &DecisionContext {
                 rules: &rules,
                 tool: "run_command",
                 tools: &tools,

@@ -2,8 +2,8 @@
 
 use glovebox_model::{ApprovalMode, ByteString, Correlation, Delivery, Permit, Program, Ruling};
 use glovebox_policy::{
-    Action, ApprovalSettings, Binding, Config, Standing, Surface, ToolPolicy, assess, compare,
-    decide, decide_action, resolve,
+    Action, ApprovalSettings, Binding, Config, DecisionContext, Surface, ToolPolicy, assess,
+    compare, decide, decide_action, resolve,
 };
 use proptest::prelude::*;
 
@@ -142,7 +142,7 @@ fn ruling(policy: &str, text: &str) -> Ruling {
     let (rules, tools) = (config.rules_for(&ids), config.tools_for(&ids));
     decide(
         &assessed,
-        &Standing {
+        &DecisionContext {
             rules: &rules,
             tool: "run_command",
             tools: &tools,
@@ -176,7 +176,7 @@ fn file_tools_are_decided_by_their_paths() {
             changes,
             mode,
         };
-        let standing = Standing {
+        let standing = DecisionContext {
             rules: &rules,
             tool: "file.write",
             tools: &tools,
@@ -374,7 +374,7 @@ fn a_tool_that_reaches_out_is_decided_by_its_hosts() {
             changes: false,
             mode: ApprovalMode::Cowork,
         };
-        let standing = Standing {
+        let standing = DecisionContext {
             rules: &rules,
             tool: "retrieve",
             tools: &tools,

@@ -1,7 +1,7 @@
 //! Scripts that a program runs by name: rules that deny or ask look into them.
 
 use glovebox_model::{ByteString, Permit, Program};
-use glovebox_policy::{Config, GrantKind, Scripts, Standing, decide, decide_with};
+use glovebox_policy::{Config, DecisionContext, GrantKind, Scripts, decide, decide_with};
 use glovebox_risk::{Reading, read};
 
 use crate::fixture::{call, run, silent};
@@ -33,7 +33,7 @@ fn decided(script: &str, scripts: Option<Scripts<'_>>) -> Permit {
     let ids = call.ids.clone();
     let assessed = run(call, &[]).unwrap();
     let (rules, tools) = (config.rules_for(&ids), config.tools_for(&ids));
-    let standing = Standing {
+    let standing = DecisionContext {
         rules: &rules,
         tool: "run_command",
         tools: &tools,

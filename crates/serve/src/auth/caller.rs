@@ -2,7 +2,7 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use glovebox_engine::Eyes;
+use glovebox_engine::Viewer;
 use glovebox_model::{
     Code, Party, ProjectId, Role, Scope, SpaceId, Token, TokenId, TokenName, Vouched,
 };
@@ -132,8 +132,8 @@ impl Caller {
     }
 
     /// What is there for it. A person at a host sees what the agent sees that they sit before.
-    pub(crate) fn eyes(&self) -> Eyes {
-        Eyes::of_token(&self.token)
+    pub(crate) fn eyes(&self) -> Viewer {
+        Viewer::of_token(&self.token)
     }
 
     /// The only space whose things this caller can name.

@@ -25,7 +25,7 @@ struct Window {
 
 /// What an address that sent one more bad token has come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum RateLimitState {
     Fine,
     /// This one was the first too many.
     Exceeded {
@@ -44,7 +44,7 @@ impl Limiter {
         }
     }
 
-    pub(super) fn failed(&self, peer: Peer, now: Instant) -> Standing {
+    pub(super) fn failed(&self, peer: Peer, now: Instant) -> RateLimitState {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         if failures.len() >= REMEMBERED {
             failures.retain(|_, window| now.duration_since(window.since) < WINDOW);
@@ -65,9 +65,9 @@ impl Limiter {
         window.count = window.count.saturating_add(1);
         let wait = WINDOW.saturating_sub(now.duration_since(window.since));
         match window.count.checked_sub(self.most) {
-            None | Some(0) => Standing::Fine,
-            Some(1) => Standing::Exceeded { wait },
-            Some(_) => Standing::Waiting { wait },
+            None | Some(0) => RateLimitState::Fine,
+            Some(1) => RateLimitState::Exceeded { wait },
+            Some(_) => RateLimitState::Waiting { wait },
         }
     }
 }
@@ -80,18 +80,18 @@ mod tests {
     fn the_minute_starts_over() {
         let limiter = Limiter::new(2);
         let (peer, now) = (Peer::Owner, Instant::now());
-        assert_eq!(limiter.failed(peer, now), Standing::Fine);
-        assert_eq!(limiter.failed(peer, now), Standing::Fine);
+        assert_eq!(limiter.failed(peer, now), RateLimitState::Fine);
+        assert_eq!(limiter.failed(peer, now), RateLimitState::Fine);
         assert!(matches!(
             limiter.failed(peer, now),
-            Standing::Exceeded { .. }
+            RateLimitState::Exceeded { .. }
         ));
         assert!(matches!(
             limiter.failed(peer, now),
-            Standing::Waiting { .. }
+            RateLimitState::Waiting { .. }
         ));
         let other = Peer::Address([10, 0, 0, 1].into());
-        assert_eq!(limiter.failed(other, now), Standing::Fine);
-        assert_eq!(limiter.failed(peer, now + WINDOW), Standing::Fine);
+        assert_eq!(limiter.failed(other, now), RateLimitState::Fine);
+        assert_eq!(limiter.failed(peer, now + WINDOW), RateLimitState::Fine);
     }
 }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use super::caller::Caller;
 use super::key::TokenKey;
-use super::limiter::{Limiter, Standing};
+use super::limiter::{Limiter, RateLimitState};
 use super::secret::{Secret, same};
 use crate::app::App;
 use crate::failure::{Answer, Failure};
@@ -182,9 +182,9 @@ impl Authenticator {
     fn refuse(&self, app: &App, peer: Peer) -> Failure {
         app.metrics().auth_failed();
         let (wait, first) = match self.limiter.failed(peer, Instant::now()) {
-            Standing::Fine => return unauthenticated(),
-            Standing::Exceeded { wait } => (wait, true),
-            Standing::Waiting { wait } => (wait, false),
+            RateLimitState::Fine => return unauthenticated(),
+            RateLimitState::Exceeded { wait } => (wait, true),
+            RateLimitState::Waiting { wait } => (wait, false),
         };
         if first {
             note_guessing(app.clone(), peer);

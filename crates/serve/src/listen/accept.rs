@@ -23,7 +23,7 @@ pub(crate) enum Listener {
 
 /// What every connection of a server shares.
 #[derive(Clone)]
-pub(crate) struct Hall {
+pub(crate) struct Acceptor {
     pub(crate) router: Router,
     pub(crate) times: Times,
     pub(crate) places: Arc<Semaphore>,
@@ -32,7 +32,7 @@ pub(crate) struct Hall {
     pub(crate) closing: watch::Receiver<bool>,
 }
 
-impl Hall {
+impl Acceptor {
     /// Takes connections until the server closes. A place is taken before the connection is: who
     /// finds none waits in the kernel's queue and costs nothing.
     pub(crate) async fn receive(self, listener: Listener) {

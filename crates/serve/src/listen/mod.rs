@@ -10,7 +10,7 @@ mod tcp;
 mod tls;
 mod unix;
 
-pub(crate) use accept::{Hall, Listener};
+pub(crate) use accept::{Acceptor, Listener};
 pub(crate) use connection::{Peer, linger};
 pub(crate) use handover::{Handover, Line, Wire};
 pub(crate) use tcp::bind as bind_tcp;

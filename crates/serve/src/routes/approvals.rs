@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::auth::{Caller, ReadsApprovals, WritesApprovals};
 use crate::body::{Json, Query};
 use crate::failure::{Answer, Failure};
-use crate::once::{Outcome, once};
+use crate::idempotency::{Outcome, once};
 use glovebox_api::{Id, ReplyRequest};
 
 /// Approvals in a page if nothing is said.

@@ -21,8 +21,8 @@ use crate::app::App;
 use crate::auth::{ReadsFiles, WritesFiles};
 use crate::body::{Limit, Mutation, Query};
 use crate::failure::{Answer, Failure};
+use crate::idempotency::{Outcome, once};
 use crate::inside::LocalFile;
-use crate::once::{Outcome, once};
 use crate::routes::artifacts::attachment;
 use glovebox_api::UnpackAnswer;
 

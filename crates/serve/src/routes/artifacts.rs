@@ -12,8 +12,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Path;
-use super::settle::find;
 use super::stream::file_body;
+use super::wait::find;
 use crate::app::App;
 use crate::auth::{Caller, ReadsExecs};
 use crate::failure::{Answer, Failure};

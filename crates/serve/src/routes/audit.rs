@@ -27,7 +27,7 @@ use crate::app::App;
 use crate::auth::{Caller, ReadsAudit};
 use crate::body::Query;
 use crate::failure::{Answer, Failure};
-use crate::places::Place;
+use crate::per_space_limit::Place;
 use glovebox_api::{Id, Tags};
 
 #[derive(Debug, Deserialize, IntoParams)]

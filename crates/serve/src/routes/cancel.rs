@@ -10,7 +10,7 @@ use crate::app::App;
 use crate::auth::{Caller, WritesExecs};
 use crate::body::Mutation;
 use crate::failure::{Answer, Failure};
-use crate::once::{Outcome, once};
+use crate::idempotency::{Outcome, once};
 
 /// Cancel an exec
 ///

@@ -9,12 +9,12 @@ use glovebox_engine::Workspace;
 use glovebox_model::{Code, Exec, ExecId, Result, Role};
 
 use super::Path;
-use super::settle::find;
+use super::wait::find;
 use crate::app::App;
 use crate::auth::{Caller, ReadsFiles, WritesFiles};
 use crate::body::Mutation;
 use crate::failure::{Answer, Failure};
-use crate::once::{Outcome, once};
+use crate::idempotency::{Outcome, once};
 
 fn nothing() -> Failure {
     Failure::new(Code::NotFound, "no changes of this exec wait")

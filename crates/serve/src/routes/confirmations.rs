@@ -20,7 +20,7 @@ use crate::body::parse;
 use crate::failure::{Answer, discreet};
 use crate::listen::Line;
 use crate::mask;
-use crate::places::Place;
+use crate::per_space_limit::Place;
 use glovebox_api::{Confirmation, ConfirmationAnswer};
 
 /// Of one message of a client.

@@ -11,13 +11,13 @@ use utoipa::IntoParams;
 
 use super::Path;
 use super::changes::decide;
-use super::settle::find;
 use super::submit::send;
+use super::wait::find;
 use crate::app::App;
 use crate::auth::{ReadsExecs, ReadsFiles, WritesExecs, WritesFiles};
 use crate::body::{Mutation, Query};
 use crate::failure::Answer;
-use crate::once::request_key;
+use crate::idempotency::request_key;
 
 const AT_ONCE: usize = 500;
 

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use utoipa::{IntoParams, ToSchema};
 
 use super::Path;
-use super::settle::find;
+use super::wait::find;
 use crate::app::App;
 use crate::auth::{Caller, ReadsExecs};
 use crate::body::Query;

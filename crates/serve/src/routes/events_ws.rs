@@ -21,7 +21,7 @@ use crate::body::Query;
 use crate::failure::Answer;
 use crate::listen::Line;
 use crate::mask;
-use crate::places::Place;
+use crate::per_space_limit::Place;
 
 /// A client has nothing to say here but its pongs and its goodbye.
 const MESSAGE_BYTES: usize = 4 << 10;

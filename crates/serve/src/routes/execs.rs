@@ -10,7 +10,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Path;
-use super::settle::find;
+use super::wait::find;
 use crate::app::App;
 use crate::auth::{Caller, ReadsExecs};
 use crate::body::Query;

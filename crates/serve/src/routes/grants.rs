@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::auth::{ReadsApprovals, WritesApprovals};
 use crate::body::{Mutation, Query};
 use crate::failure::{Answer, Failure};
-use crate::once::{Outcome, once};
+use crate::idempotency::{Outcome, once};
 use glovebox_api::Id;
 
 const LIMIT: usize = 50;

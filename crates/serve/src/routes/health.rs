@@ -12,7 +12,7 @@ use glovebox_model::{
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::settle::settle;
+use super::wait::settle;
 use crate::app::App;
 use crate::auth::{Anybody, Caller};
 use crate::body::Query;

@@ -10,8 +10,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::artifacts::Artifacts;
-use super::settle::find;
 use super::stream::Part;
+use super::wait::find;
 use super::{Path, artifacts as files, cancel as end, events as stream_events, execs, submit};
 use crate::app::App;
 use crate::auth::{ReadsExecs, WritesExecs};

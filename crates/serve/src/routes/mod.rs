@@ -12,7 +12,6 @@ mod confirm;
 mod confirmations;
 mod docs;
 mod effects;
-mod errand;
 mod events;
 mod events_ws;
 mod execs;
@@ -31,18 +30,19 @@ mod rollback;
 mod sandboxes;
 mod secrets;
 mod settings;
-mod settle;
 mod skills;
 mod snapshots;
 mod stream;
 mod submit;
 mod tokens;
 mod tools;
-mod viewer;
+mod visibility;
+mod wait;
 mod watch;
 mod webhooks;
 mod websocket;
 mod whoami;
+mod workspace_request;
 mod workspaces;
 
 use axum::Router;
@@ -57,7 +57,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::failure::{Answer, ErrorBody, Failure};
-use crate::{doors, trace};
+use crate::{origin_check, trace};
 use glovebox_api::{Confirmation, ConfirmationAnswer};
 
 #[derive(OpenApi)]
@@ -182,7 +182,7 @@ pub(crate) fn is_websocket(path: &str) -> bool {
 /// As it is served to the network.
 pub(crate) fn router(app: App, mcp: Router) -> Router {
     known(&app, Router::new().route_service(crate::mcp::PATH, mcp))
-        .layer(from_fn_with_state(app.clone(), doors::check))
+        .layer(from_fn_with_state(app.clone(), origin_check::check))
         .layer(from_fn_with_state(app.clone(), trace::follow))
         .with_state(app)
 }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use utoipa::IntoParams;
 
 use super::Path;
-use super::settle::find;
+use super::wait::find;
 use crate::app::App;
 use crate::auth::ReadsExecs;
 use crate::body::Query;

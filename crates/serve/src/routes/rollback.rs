@@ -6,8 +6,8 @@ use axum::response::Response;
 use glovebox_api::{RollbackRequest, RolledBackWorkspace};
 
 use super::Path;
-use super::errand::Errand;
 use super::snapshots::{Before, known};
+use super::workspace_request::WorkspaceRequest;
 use crate::app::App;
 use crate::auth::WritesFiles;
 use crate::body::{Json, Query};
@@ -31,7 +31,7 @@ pub(super) async fn roll_back(
     Query(before): Query<Before>,
     Json { value, mutation }: Json<RollbackRequest>,
 ) -> Answer<Response> {
-    let errand = Errand::new(app, caller, &name)?;
+    let errand = WorkspaceRequest::new(app, caller, &name)?;
     let done = errand.overhaul(&mutation, "rollback", StatusCode::OK, move |it, watch| {
         let to = value.snapshot_id.as_ref();
         let done = it.rollback(to, before.present(), watch);

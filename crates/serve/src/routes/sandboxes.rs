@@ -10,12 +10,12 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Path;
-use super::viewer::Viewer;
+use super::visibility::Visibility;
 use crate::app::App;
 use crate::auth::{ReadsExecs, ReadsPolicy, WritesExecs};
 use crate::body::{Json, Mutation, Query};
 use crate::failure::{Answer, Failure, discreet};
-use crate::once::{Outcome, once};
+use crate::idempotency::{Outcome, once};
 use crate::order::{sandbox_request, selection};
 use glovebox_api::{Id, KeptLifetime, RecreateRequest, SandboxRequest, Sandboxes};
 
@@ -65,7 +65,7 @@ pub(super) async fn create(
     WritesExecs(caller): WritesExecs,
     Json { value, mutation }: Json<SandboxRequest>,
 ) -> Answer<Response> {
-    let (request, viewer) = (sandbox_request(value, &caller)?, Viewer::of(&caller));
+    let (request, viewer) = (sandbox_request(value, &caller)?, Visibility::of(&caller));
     viewer.may_decide(&request)?;
     let work_app = app.clone();
     let work = async move {
@@ -95,7 +95,7 @@ pub(super) async fn list(
     ReadsExecs(caller): ReadsExecs,
     Query(filter): Query<Filter>,
 ) -> Answer<Answered<Sandboxes>> {
-    let viewer = Viewer::of(&caller);
+    let viewer = Visibility::of(&caller);
     let eyes = viewer.eyes().clone();
     let listed = app.care("sandboxes", move |dispatcher| dispatcher.sandboxes(&eyes));
     let items = listed
@@ -118,7 +118,7 @@ pub(super) async fn get(
     ReadsExecs(caller): ReadsExecs,
     Path(id): Path<String>,
 ) -> Answer<Answered<Sandbox>> {
-    let viewer = Viewer::of(&caller);
+    let viewer = Visibility::of(&caller);
     let shown = app.care("sandbox", move |dispatcher| {
         let found = dispatcher.find_sandbox(viewer.eyes(), &id)?;
         let row = dispatcher.sandbox(viewer.eyes(), &found);
@@ -141,7 +141,7 @@ pub(super) async fn remove(
     Path(id): Path<String>,
     mutation: Mutation,
 ) -> Answer<Response> {
-    let (viewer, work_app) = (Viewer::of(&caller), app.clone());
+    let (viewer, work_app) = (Visibility::of(&caller), app.clone());
     let work = async move {
         let removed = work_app.care("remove_sandbox", move |dispatcher| {
             let row = viewer.own(dispatcher, &id)?;
@@ -168,7 +168,7 @@ pub(super) async fn recreate_one(
     Path(id): Path<String>,
     mutation: Mutation,
 ) -> Answer<Response> {
-    let (viewer, work_app) = (Viewer::of(&caller), app.clone());
+    let (viewer, work_app) = (Visibility::of(&caller), app.clone());
     let work = async move {
         let anew = work_app.care("recreate_sandbox", move |dispatcher| {
             let row = viewer.own(dispatcher, &id)?;
@@ -190,7 +190,7 @@ fn only(done: Recreated) -> Result<Sandbox> {
     ) {
         (Some(row), _) => Ok(row),
         (None, Some(trouble)) => Err(trouble.error),
-        (None, None) => Err(super::viewer::unknown()),
+        (None, None) => Err(super::visibility::unknown()),
     }
 }
 
@@ -208,7 +208,7 @@ pub(super) async fn recreate(
     WritesExecs(caller): WritesExecs,
     Json { value, mutation }: Json<RecreateRequest>,
 ) -> Answer<Response> {
-    let (which, viewer) = (selection(value), Viewer::of(&caller));
+    let (which, viewer) = (selection(value), Visibility::of(&caller));
     may_recreate(&viewer, &which)?;
     let (work_app, shown) = (app.clone(), !app.is_inline());
     let work = async move {
@@ -230,7 +230,7 @@ pub(super) async fn recreate(
 }
 
 /// Everybody's at once is for an admin; an agent that is bound has its own and no other's.
-fn may_recreate(viewer: &Viewer, which: &Selection) -> Answer<()> {
+fn may_recreate(viewer: &Visibility, which: &Selection) -> Answer<()> {
     let (allowed, message) = match which {
         Selection::All | Selection::Mismatched => (
             viewer.is_admin(),
@@ -282,7 +282,7 @@ pub(super) async fn explain(
     ReadsPolicy(caller): ReadsPolicy,
     Json { value, .. }: Json<SandboxRequest>,
 ) -> Answer<Answered<SandboxExplanation>> {
-    let (request, viewer) = (sandbox_request(value, &caller)?, Viewer::of(&caller));
+    let (request, viewer) = (sandbox_request(value, &caller)?, Visibility::of(&caller));
     let eyes = viewer.eyes().clone();
     let explained = app.care("explain_sandbox", move |dispatcher| {
         dispatcher.explain_sandbox(&eyes, &request)
@@ -293,7 +293,7 @@ pub(super) async fn explain(
 /// Somebody else was quicker to remove it.
 fn gone_meanwhile(error: Error) -> Error {
     match error.code {
-        Code::NotFound => super::viewer::unknown(),
+        Code::NotFound => super::visibility::unknown(),
         _ => error,
     }
 }

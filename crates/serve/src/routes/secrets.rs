@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::auth::{ReadsSecrets, WritesApprovals, WritesSecrets};
 use crate::body::{Json, Mutation, Query};
 use crate::failure::{Answer, Failure, clash};
-use crate::once::{Outcome, once};
+use crate::idempotency::{Outcome, once};
 use crate::order::{grant_secret, set_secret};
 use glovebox_api::{Id, SecretGrantRequest, SecretRequest};
 

@@ -18,7 +18,7 @@ use crate::app::App;
 use crate::auth::{ReadsSettings, WritesSettings};
 use crate::body::{Json, Limit, Sent};
 use crate::failure::{Answer, Failure};
-use crate::once::{Outcome, once};
+use crate::idempotency::{Outcome, once};
 use glovebox_api::{Id, SettingsAnswer};
 
 /// A JSON merge patch: what is left out stays, and null goes back to the default.

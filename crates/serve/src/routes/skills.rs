@@ -13,8 +13,8 @@ use glovebox_skill::{Catalogue, OUTPUT_BYTES_MAX, OUTPUT_FILE, Output, Skill};
 use glovebox_workspace::RelPath;
 
 use super::Path;
-use super::settle::find;
 use super::submit::{self, Taken};
+use super::wait::find;
 use crate::app::App;
 use crate::auth::{Caller, ReadsExecs, WritesExecs};
 use crate::body::Json;

@@ -15,12 +15,12 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Path;
-use super::errand::Errand;
+use super::workspace_request::WorkspaceRequest;
 use crate::app::App;
 use crate::auth::{ReadsFiles, WritesFiles};
 use crate::body::{Json, Mutation, Query};
 use crate::failure::{Answer, Failure, discreet};
-use crate::once::{Outcome, once};
+use crate::idempotency::{Outcome, once};
 use crate::order::not_reserved;
 
 const LISTED: usize = 1000;
@@ -69,7 +69,7 @@ pub(super) async fn take(
     Path(name): Path<String>,
     Json { value, mutation }: Json<SnapshotRequest>,
 ) -> Answer<Response> {
-    let errand = Errand::new(app, caller, &name)?;
+    let errand = WorkspaceRequest::new(app, caller, &name)?;
     let taken = errand.overhaul(&mutation, "snapshot", StatusCode::CREATED, |it, watch| {
         it.take(value, watch)
     });
@@ -89,7 +89,7 @@ pub(super) async fn list(
     Query(filter): Query<Filter>,
 ) -> Answer<Answered<SnapshotList>> {
     let most = filter.limit.unwrap_or(LISTED);
-    let errand = Errand::new(app, caller, &name)?;
+    let errand = WorkspaceRequest::new(app, caller, &name)?;
     let listed = errand.look("snapshots", move |it| it.list_snapshots(most));
     listed.await.map(Answered)
 }
@@ -108,7 +108,10 @@ pub(super) async fn get(
     ReadsFiles(caller): ReadsFiles,
     Path((name, id)): Path<(String, String)>,
 ) -> Answer<Answered<SnapshotInfo>> {
-    let (errand, id) = (Errand::new(app, caller, &name)?, snapshot_id(&id)?);
+    let (errand, id) = (
+        WorkspaceRequest::new(app, caller, &name)?,
+        snapshot_id(&id)?,
+    );
     let found = errand.look("snapshot", move |it| it.snapshot_info(&id).map_err(known));
     found.await.map(Answered)
 }
@@ -130,7 +133,10 @@ pub(super) async fn remove(
     Path((name, id)): Path<(String, String)>,
     mutation: Mutation,
 ) -> Answer<Response> {
-    let (errand, id) = (Errand::new(app, caller, &name)?, snapshot_id(&id)?);
+    let (errand, id) = (
+        WorkspaceRequest::new(app, caller, &name)?,
+        snapshot_id(&id)?,
+    );
     let removed = errand.change(&mutation, "forget", StatusCode::NO_CONTENT, move |it| {
         it.remove_snapshot(&id).map_err(known)
     });
@@ -176,7 +182,10 @@ pub(super) async fn restore(
     Query(before): Query<Before>,
     mutation: Mutation,
 ) -> Answer<Response> {
-    let (errand, id) = (Errand::new(app, caller, &name)?, snapshot_id(&id)?);
+    let (errand, id) = (
+        WorkspaceRequest::new(app, caller, &name)?,
+        snapshot_id(&id)?,
+    );
     let restored = errand.overhaul(&mutation, "restore", StatusCode::OK, move |it, watch| {
         it.restore(&id, before.present(), watch).map_err(known)
     });
@@ -215,7 +224,7 @@ pub(super) async fn diff(
     Path(name): Path<String>,
     Query(sides): Query<Sides>,
 ) -> Answer<Answered<DiffAnswer>> {
-    let errand = Errand::new(app, caller, &name)?;
+    let errand = WorkspaceRequest::new(app, caller, &name)?;
     let usual = DiffLimits::default();
     let limits = DiffLimits {
         changes: sides.limit.unwrap_or(usual.changes),
@@ -249,7 +258,7 @@ pub(super) async fn undo(
     Query(before): Query<Before>,
     Json { value, mutation }: Json<UndoRequest>,
 ) -> Answer<Response> {
-    let errand = Errand::new(app, caller, &name)?;
+    let errand = WorkspaceRequest::new(app, caller, &name)?;
     let undone = errand.overhaul(&mutation, "undo", StatusCode::OK, move |it, watch| {
         it.undo(value.exec_id.as_ref(), before.present(), watch)
     });
@@ -271,7 +280,10 @@ pub(super) async fn fork(
     Path(name): Path<String>,
     Json { value, mutation }: Json<ForkRequest>,
 ) -> Answer<Response> {
-    let (errand, into) = (Errand::new(app, caller, &name)?, not_reserved(value.into)?);
+    let (errand, into) = (
+        WorkspaceRequest::new(app, caller, &name)?,
+        not_reserved(value.into)?,
+    );
     let forked = errand.overhaul(&mutation, "fork", StatusCode::CREATED, move |it, watch| {
         it.fork(value.snapshot_id.as_ref(), &into, watch)
             .map_err(known)

@@ -10,12 +10,12 @@ use glovebox_engine::{Dispatcher, Seen, Submission, Submitted};
 use glovebox_model::{Code, Error, Exec, Placement, ProjectId, Result, Stage, Status};
 use glovebox_store::RequestKey;
 
-use super::settle::settle;
+use super::wait::settle;
 use crate::app::App;
 use crate::auth::{Caller, WritesExecs};
 use crate::body::{Json, Mutation};
 use crate::failure::{Answer, Failure, clash};
-use crate::once::{replayed, request_key};
+use crate::idempotency::{replayed, request_key};
 use crate::order::Order;
 use glovebox_api::ExecRequest;
 

@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::auth::{Caller, ReadsTokens, Secret, WritesTokens, random};
 use crate::body::{Json, Limit, Mutation, Query, Sent};
 use crate::failure::{Answer, Failure};
-use crate::once::{Outcome, REPLAYED, once};
+use crate::idempotency::{Outcome, REPLAYED, once};
 use glovebox_api::{Id, NewToken, TokenRequest};
 
 impl Sent for TokenRequest {
@@ -66,7 +66,7 @@ async fn reveal(answered: Response, secret: &Secret) -> Answer<Response> {
     let response = Outcome::json(StatusCode::CREATED, &answer)?;
     let response = axum::response::IntoResponse::into_response(response);
     Ok(if replayed {
-        crate::once::replayed(response)
+        crate::idempotency::replayed(response)
     } else {
         response
     })

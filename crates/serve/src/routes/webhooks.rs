@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::auth::{ReadsSettings, WritesSettings};
 use crate::body::{Mutation, Query};
 use crate::failure::Answer;
-use crate::once::{Outcome, once};
+use crate::idempotency::{Outcome, once};
 use glovebox_api::{Id, WebhookList};
 
 const LIMIT: usize = 50;

@@ -11,13 +11,13 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Path;
-use super::errand::Errand;
+use super::workspace_request::WorkspaceRequest;
 use crate::app::App;
 use crate::auth::{Caller, ReadsFiles, WritesFiles};
 use crate::body::{Json as Body, Mutation, Query};
 use crate::failure::{Answer, Failure};
+use crate::idempotency::{Outcome, once};
 use crate::inside::LocalDirectory;
-use crate::once::{Outcome, once};
 
 const LISTED: usize = 10_000;
 
@@ -98,7 +98,7 @@ pub(super) async fn get(
     ReadsFiles(caller): ReadsFiles,
     Path(name): Path<String>,
 ) -> Answer<Json<Workspace>> {
-    let errand = Errand::new(app, caller, &name)?;
+    let errand = WorkspaceRequest::new(app, caller, &name)?;
     let measured = errand.look("usage", |it| it.info());
     measured.await.map(Json)
 }
@@ -118,7 +118,7 @@ pub(super) async fn seed(
     template: Option<Extension<LocalDirectory>>,
     mutation: Mutation,
 ) -> Answer<Response> {
-    let errand = Errand::new(app, caller, &name)?.making();
+    let errand = WorkspaceRequest::new(app, caller, &name)?.making();
     let seeded = errand.change(&mutation, "seed", StatusCode::OK, move |it| {
         let template = template.map(|it| it.open()).transpose()?;
         it.seed(template.as_ref())
@@ -143,7 +143,7 @@ pub(super) async fn reset(
     Body { value, mutation }: Body<ResetRequest>,
 ) -> Answer<Response> {
     ours(&caller, &name)?;
-    let errand = Errand::new(app, caller, &name)?;
+    let errand = WorkspaceRequest::new(app, caller, &name)?;
     let reset = errand.change(&mutation, "reset", StatusCode::OK, move |it| {
         it.reset(&value)
     });

@@ -126,7 +126,7 @@ pub(crate) fn what_waits_in_a_directory_waits_for_whoever_has_it() {
     std::fs::create_dir(&elsewhere).unwrap();
     let opened = crate::desk::open_rules(second, directory.path(), elsewhere, Vec::new(), MANUAL);
     let other = opened.unwrap();
-    let eyes = glovebox_engine::Eyes::of_space(glovebox_model::SpaceId::local());
+    let eyes = glovebox_engine::Viewer::of_space(glovebox_model::SpaceId::local());
     let record = || other.find(&eyes, &exec).unwrap();
     assert_eq!(record().status.as_str(), "awaiting_approval");
     other

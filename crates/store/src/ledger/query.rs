@@ -7,8 +7,8 @@ use super::chain::{ENTRY_COLUMNS, read_entry};
 use super::entry::{Entry, Kind, StoredEntry, term};
 use super::index;
 use super::trail::Trail;
+use crate::audit_summary;
 use crate::failure::{Doing, tampered};
-use crate::memory;
 use crate::page::{bad_cursor, page_size};
 use crate::retention::Retention;
 use crate::sql::values;
@@ -84,10 +84,13 @@ impl EntryFilter {
     #[must_use]
     pub fn of_mode(mut self, mode: Mode) -> Self {
         let (tag, without) = match mode {
-            Mode::Run => (memory::LIVE_EXECUTION, Some(memory::TRANSACTIONAL)),
-            Mode::Simulate => (memory::SIMULATION_MODE, Some(memory::MOCK)),
-            Mode::Transactional => (memory::TRANSACTIONAL, None),
-            Mode::Mock => (memory::MOCK, None),
+            Mode::Run => (
+                audit_summary::LIVE_EXECUTION,
+                Some(audit_summary::TRANSACTIONAL),
+            ),
+            Mode::Simulate => (audit_summary::SIMULATION_MODE, Some(audit_summary::MOCK)),
+            Mode::Transactional => (audit_summary::TRANSACTIONAL, None),
+            Mode::Mock => (audit_summary::MOCK, None),
         };
         self.tags.push(tag.to_owned());
         self.without.extend(without.map(str::to_owned));

@@ -69,7 +69,7 @@ enum Leads {
     Into,
     /// The workspace itself.
     Root,
-    Outside,
+    EgressRuntime,
 }
 
 impl Covers {
@@ -161,7 +161,7 @@ impl Search<'_> {
                 Ok(())
             }
             Leads::Root => Err(FsError::new(LOOKING, path, FsErrorKind::Loop)),
-            Leads::Outside => Ok(()),
+            Leads::EgressRuntime => Ok(()),
         }
     }
 
@@ -187,7 +187,7 @@ impl Search<'_> {
             }
             Leads::Root => Err(FsError::new(LOOKING, link, FsErrorKind::Loop)),
             Leads::To(at, stat) => self.deny(at, &stat),
-            Leads::Nowhere(_) | Leads::Into | Leads::Outside => Ok(()),
+            Leads::Nowhere(_) | Leads::Into | Leads::EgressRuntime => Ok(()),
         }
     }
 
@@ -252,7 +252,7 @@ impl Search<'_> {
         while let Some(part) = rest.pop() {
             if part == b".." {
                 if at.is_empty() {
-                    return Ok(Leads::Outside);
+                    return Ok(Leads::EgressRuntime);
                 }
                 at.truncate(at.iter().rposition(|byte| *byte == b'/').unwrap_or(0));
                 continue;
@@ -279,7 +279,7 @@ impl Search<'_> {
                     }
                     match below_work(&text) {
                         Some(text) => rest.extend(parts(text)),
-                        None => return Ok(Leads::Outside),
+                        None => return Ok(Leads::EgressRuntime),
                     }
                 }
                 Kind::Directory => {}

@@ -80,7 +80,7 @@ impl Layout {
         }
     }
 
-    fn begin_aside(&self, id: &ProjectId) -> Result<(String, Project, crate::occupy::Occupied)> {
+    fn begin_aside(&self, id: &ProjectId) -> Result<(String, Project, crate::lock::Occupied)> {
         for _ in 0..ATTEMPTS {
             let random = temporary_name().map_err(|kind| opening(making(kind)))?;
             let name = format!("{ASIDE}{}", random.to_string_lossy());

@@ -1,9 +1,9 @@
 //! From a spec to the cage's plan: which namespaces, mounts, rules and limits, in which order.
 
-mod furniture;
 mod image;
 mod network;
 mod observe;
+mod root_overhead;
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};

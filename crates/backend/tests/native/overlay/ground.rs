@@ -5,7 +5,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use glovebox_backend::{Cancel, Layer, Layers, Place, Prepared, Run, Sandbox, Spec, Tray, Tree};
+use glovebox_backend::{
+    Cancel, Layer, Layers, MemoryLayer, Place, Prepared, Run, Sandbox, Spec, Tree,
+};
 use glovebox_model::{Access, Bytes, Count, Profile, Result};
 use glovebox_workspace::Dir;
 use glovebox_workspace::change::{Changes, Held, Outcome, ReadLimits, What};
@@ -90,7 +92,10 @@ impl Ground {
         }
     }
 
-    pub(crate) fn open<'dir>(&self, layers: impl Into<Layers<'dir>>) -> Result<(Prepared, Tray)> {
+    pub(crate) fn open<'dir>(
+        &self,
+        layers: impl Into<Layers<'dir>>,
+    ) -> Result<(Prepared, MemoryLayer)> {
         let state = self.yard.house.state();
         let native = self.yard.native();
         native.open_layered(&self.spec(), layers.into(), &state)

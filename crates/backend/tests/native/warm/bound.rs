@@ -1,6 +1,6 @@
 //! A warm sandbox that is given to an exec.
 
-use glovebox_backend::{Cancel, Ending, Place, Room, Run, Sandbox, Warm};
+use glovebox_backend::{Cancel, Ending, ExecDirs, Place, Run, Sandbox, Warm};
 use glovebox_model::{Access, Code, Profile};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -124,7 +124,7 @@ pub(crate) fn an_exec_and_a_sandbox_that_disagree_are_refused() {
     let yard = Yard::new();
     let profile = profile();
     let rooms = Rooms::new(&yard.house, "a");
-    let without = Room {
+    let without = ExecDirs {
         work: None,
         ..rooms.room()
     };
@@ -145,7 +145,7 @@ pub(crate) fn an_exec_and_a_sandbox_that_disagree_are_refused() {
         .warm(&spec, &yard.house.state(), None)
         .unwrap();
     scratch.settle(soon()).unwrap();
-    let room = Room {
+    let room = ExecDirs {
         inputs: None,
         ..without
     };

@@ -6,9 +6,9 @@ use super::list::tone;
 use crate::args::Global;
 use crate::exit::Exit;
 use crate::human::time;
+use crate::key_values::KeyValues;
 use crate::paint::Paint;
 use crate::prompt::shown;
-use crate::sheet::Sheet;
 use crate::stdout;
 
 pub(super) fn run(global: &Global, approval: &Approval) -> Result<Exit> {
@@ -21,7 +21,7 @@ pub(super) fn run(global: &Global, approval: &Approval) -> Result<Exit> {
 }
 
 fn text(approval: &Approval, paint: Paint) -> String {
-    let mut sheet = Sheet::new(paint);
+    let mut sheet = KeyValues::new(paint);
     sheet.toned("state", tone(approval.state), approval.state.as_str());
     sheet.line("exec", approval.exec_id.as_str());
     sheet.line("created", &time(approval.created_at));

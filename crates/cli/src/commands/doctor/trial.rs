@@ -2,7 +2,7 @@
 //! that program saw.
 
 use glovebox_engine::{
-    Cancel, Engine, Io, Keeper, KeySource, Seat, Settings, ToolchainSettings, host_facts,
+    Cancel, Engine, Io, Keeper, KeeperSlot, KeySource, Settings, ToolchainSettings, host_facts,
 };
 use glovebox_model::{
     ByteString, Call, Code, Error, Exec, Grade, Guarantee, Isolation, Lifetime, Mode, OnExceed,
@@ -25,7 +25,7 @@ pub(super) fn run(keeper: rustix::io::Result<Keeper>) -> Trial {
 }
 
 /// With an engine as it is set up, on the backend that is asked for.
-pub(crate) fn run_in(engine: &Engine, seat: Seat, overrides: PartialProfile) -> Trial {
+pub(crate) fn run_in(engine: &Engine, seat: KeeperSlot, overrides: PartialProfile) -> Trial {
     told(carry_out(engine, seat, overrides))
 }
 
@@ -73,7 +73,7 @@ fn execute(keeper: rustix::io::Result<Keeper>) -> Result<Exec> {
     carry_out(&engine, seat, PartialProfile::default())
 }
 
-fn carry_out(engine: &Engine, seat: Seat, overrides: PartialProfile) -> Result<Exec> {
+fn carry_out(engine: &Engine, seat: KeeperSlot, overrides: PartialProfile) -> Result<Exec> {
     let toolchains = ToolchainSettings {
         host: toolchain::Host::of_process("/", None),
         mode: toolchain::Mode::Off,

@@ -12,10 +12,10 @@ use super::start;
 use crate::args::{CatArgs, FileLsArgs, GlobArgs, Global, GrepArgs, StatArgs};
 use crate::exit::Exit;
 use crate::human::{age, size, time};
+use crate::key_values::KeyValues;
 use crate::paint::{Paint, Tone};
 use crate::render::{self, one_line};
 use crate::screen::Screen;
-use crate::sheet::Sheet;
 use crate::stdout;
 use crate::table::{Cell, Table};
 use crate::workspaces::{self, Listed, Missing};
@@ -143,7 +143,7 @@ pub(super) fn stat(global: &Global, args: &StatArgs) -> Result<Exit> {
         stdout::json(&info)?;
         return Ok(Exit::SUCCESS);
     }
-    let mut sheet = Sheet::new(Paint::on(&std::io::stdout()));
+    let mut sheet = KeyValues::new(Paint::on(&std::io::stdout()));
     sheet.line("path", &info.path.display());
     sheet.line("type", info.kind.as_str());
     sheet.line(

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use glovebox_engine::{Dispatcher, Eyes, Loan, ServerConfig, ToolchainSettings, host_facts};
+use glovebox_engine::{
+    DirectoryToShare, Dispatcher, ServerConfig, ToolchainSettings, Viewer, host_facts,
+};
 use glovebox_mcp::{Setting, serve_stdio};
 use glovebox_model::{Code, Error, Result, SpaceId, Stage, Status, TokenName};
 use glovebox_serve::{Inside, LocalAgent};
@@ -106,7 +108,7 @@ pub(super) fn run(global: &Global, args: &McpServeArgs) -> Result<Exit> {
 /// What waits for people, or for a place, is of no use to an agent that is gone, and would surprise
 /// the next one.
 fn give_up(dispatcher: &Dispatcher, conversation: &str) -> Result<()> {
-    let eyes = Eyes::of_space(SpaceId::local());
+    let eyes = Viewer::of_space(SpaceId::local());
     for status in [Status::AwaitingApproval, Status::Queued] {
         let filter = ExecFilter {
             conversation_id: Some(conversation.to_owned()),
@@ -134,7 +136,11 @@ fn agent(name: &str) -> Result<LocalAgent> {
 
 /// The directory that was named, or the current one if it can be worked in: a host that stands in
 /// `/` or in a home has no project open.
-fn loan(context: &Context<'_>, state: &StateDir, args: &McpServeArgs) -> Result<Option<Loan>> {
+fn loan(
+    context: &Context<'_>,
+    state: &StateDir,
+    args: &McpServeArgs,
+) -> Result<Option<DirectoryToShare>> {
     if args.project.is_some() {
         return Ok(None);
     }
@@ -152,7 +158,7 @@ fn loan(context: &Context<'_>, state: &StateDir, args: &McpServeArgs) -> Result<
             return Ok(None);
         }
     };
-    Ok(Some(Loan {
+    Ok(Some(DirectoryToShare {
         toolchains: toolchains(context, &directory),
         homes: homes(),
         directory,

@@ -10,10 +10,10 @@ use crate::args::{Global, SandboxExplainArgs, SandboxInfoArgs};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::human::{age, time};
+use crate::key_values::KeyValues;
 use crate::paint::{Paint, Tone};
 use crate::render::one_line;
 use crate::sandboxes::{Sandboxes, as_asked};
-use crate::sheet::Sheet;
 use crate::stdout;
 
 pub(crate) fn info(global: &Global, args: &SandboxInfoArgs) -> Result<Exit> {
@@ -21,7 +21,7 @@ pub(crate) fn info(global: &Global, args: &SandboxInfoArgs) -> Result<Exit> {
     if global.json {
         stdout::json(&row)?;
     } else {
-        let mut sheet = Sheet::new(Paint::on(&std::io::stdout()));
+        let mut sheet = KeyValues::new(Paint::on(&std::io::stdout()));
         registered(&mut sheet, &row, Timestamp::now());
         made_with(&mut sheet, &row.config);
         stdout::text(&sheet.text)?;
@@ -55,7 +55,7 @@ pub(crate) fn explain(global: &Global, args: SandboxExplainArgs) -> Result<Exit>
     Ok(Exit::SUCCESS)
 }
 
-fn registered(sheet: &mut Sheet, row: &Sandbox, now: Timestamp) {
+fn registered(sheet: &mut KeyValues, row: &Sandbox, now: Timestamp) {
     let ago = |at: Timestamp| format!("{} ({} ago)", time(at), age(at, now));
     sheet.line("sandbox", &row.name);
     sheet.line("id", row.sandbox_id.as_str());
@@ -82,7 +82,7 @@ fn times(uses: u64) -> String {
     crate::human::count(uses, "time", "times")
 }
 
-fn made_with(sheet: &mut Sheet, config: &SandboxConfig) {
+fn made_with(sheet: &mut KeyValues, config: &SandboxConfig) {
     sheet.title("made with");
     sheet.optional("image", config.image.as_deref());
     let access = match config.workspace {
@@ -104,7 +104,7 @@ fn made_with(sheet: &mut Sheet, config: &SandboxConfig) {
 }
 
 fn explained(explanation: &SandboxExplanation, now: Timestamp, paint: Paint) -> String {
-    let mut sheet = Sheet::new(paint);
+    let mut sheet = KeyValues::new(paint);
     let (tone, next) = match explanation.next {
         Next::New => (Tone::Good, "none is there; the next exec makes one"),
         Next::Same => (Tone::Good, "the next exec runs in it"),
@@ -165,7 +165,7 @@ mod tests {
     fn a_page_says_how_it_stands_and_what_it_was_made_with() {
         let row = sample::sandbox();
         let now = row.last_used_at + jiff::SignedDuration::from_secs(180);
-        let mut sheet = Sheet::new(Paint::Plain);
+        let mut sheet = KeyValues::new(Paint::Plain);
         registered(&mut sheet, &row, now);
         made_with(&mut sheet, &row.config);
         let expected = "\

@@ -9,9 +9,9 @@ use super::list::origin;
 use crate::args::{Global, SkillInfoArgs};
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::key_values::KeyValues;
 use crate::paint::Paint;
 use crate::render::{one_line, printable};
-use crate::sheet::Sheet;
 use crate::stdout;
 
 pub(super) fn run(global: &Global, args: &SkillInfoArgs) -> Result<Exit> {
@@ -32,7 +32,7 @@ pub(super) fn run(global: &Global, args: &SkillInfoArgs) -> Result<Exit> {
         stdout::json(&skill)?;
         return Ok(Exit::SUCCESS);
     }
-    let mut sheet = Sheet::new(Paint::on(&std::io::stdout()));
+    let mut sheet = KeyValues::new(Paint::on(&std::io::stdout()));
     sheet.line("skill", &skill.id);
     sheet.line("name", &skill.name);
     sheet.optional("version", skill.version.as_deref());
@@ -100,7 +100,7 @@ fn command(runtime: &Value) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-fn properties(sheet: &mut Sheet, schema: &Value) {
+fn properties(sheet: &mut KeyValues, schema: &Value) {
     let required: Vec<&str> = schema
         .get("required")
         .and_then(Value::as_array)

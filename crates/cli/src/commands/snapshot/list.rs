@@ -8,8 +8,8 @@ use super::resolve;
 use crate::args::{Global, SnapshotLsArgs, SnapshotShowArgs};
 use crate::exit::Exit;
 use crate::human::{age, clip, count, size, time};
+use crate::key_values::KeyValues;
 use crate::paint::{Paint, Tone};
-use crate::sheet::Sheet;
 use crate::table::{Cell, Table};
 use crate::workspaces::{self, Missing};
 use crate::{render, stdout};
@@ -65,7 +65,7 @@ pub(super) fn one(global: &Global, args: &SnapshotShowArgs) -> Result<Exit> {
         stdout::json(&snapshot)?;
         return Ok(Exit::SUCCESS);
     }
-    let mut sheet = Sheet::new(Paint::on(&std::io::stdout()));
+    let mut sheet = KeyValues::new(Paint::on(&std::io::stdout()));
     sheet.line("snapshot", snapshot.snapshot_id.as_str());
     sheet.line("project", snapshot.project_id.as_str());
     let since = age(snapshot.taken_at, Timestamp::now());
@@ -88,7 +88,7 @@ pub(super) fn one(global: &Global, args: &SnapshotShowArgs) -> Result<Exit> {
     Ok(Exit::SUCCESS)
 }
 
-fn counts(sheet: &mut Sheet, counts: &SnapshotCounts) {
+fn counts(sheet: &mut KeyValues, counts: &SnapshotCounts) {
     sheet.title("holds");
     let files = count(counts.files, "file", "files");
     sheet.line("files", &format!("{files}, {}", size(counts.bytes)));

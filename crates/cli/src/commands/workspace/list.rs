@@ -6,8 +6,8 @@ use glovebox_model::Result;
 use crate::args::{Global, WorkspaceInfoArgs};
 use crate::exit::Exit;
 use crate::human::{count, size};
+use crate::key_values::KeyValues;
 use crate::paint::{Paint, Tone};
-use crate::sheet::Sheet;
 use crate::table::{Cell, Table};
 use crate::workspaces::{self, Missing, Space};
 use crate::{render, stdout};
@@ -41,7 +41,7 @@ pub(super) fn one(global: &Global, args: &WorkspaceInfoArgs) -> Result<Exit> {
         stdout::json(&info)?;
         return Ok(Exit::SUCCESS);
     }
-    let mut sheet = Sheet::new(Paint::on(&std::io::stdout()));
+    let mut sheet = KeyValues::new(Paint::on(&std::io::stdout()));
     sheet.line("project", info.project_id.as_str());
     let more = if info.complete { "" } else { " or more" };
     let of = |most: Option<String>| most.map(|most| format!(" of {most}")).unwrap_or_default();

@@ -13,7 +13,7 @@ use crate::auth::WritesFiles;
 use crate::body::Json;
 use crate::failure::Answer;
 use crate::routes::Path;
-use crate::routes::errand::Errand;
+use crate::routes::workspace_request::WorkspaceRequest;
 
 /// Make a directory
 #[utoipa::path(
@@ -28,7 +28,7 @@ pub(in crate::routes) async fn mkdir(
     Path(name): Path<String>,
     Json { value, mutation }: Json<MkdirRequest>,
 ) -> Answer<Response> {
-    let errand = Errand::new(app, caller, &name)?.making();
+    let errand = WorkspaceRequest::new(app, caller, &name)?.making();
     let made = errand.change(&mutation, "mkdir", StatusCode::OK, move |workspace| {
         workspace.mkdir(&value).map_err(told)
     });
@@ -50,7 +50,7 @@ pub(in crate::routes) async fn rename(
     Path(name): Path<String>,
     Json { value, mutation }: Json<MoveRequest>,
 ) -> Answer<Response> {
-    let errand = Errand::new(app, caller, &name)?;
+    let errand = WorkspaceRequest::new(app, caller, &name)?;
     let moved = errand.change(&mutation, "rename", StatusCode::OK, move |workspace| {
         workspace.rename(&value).map_err(told)
     });
@@ -73,7 +73,7 @@ pub(in crate::routes) async fn copy(
     Path(name): Path<String>,
     Json { value, mutation }: Json<CopyRequest>,
 ) -> Answer<Response> {
-    let errand = Errand::new(app, caller, &name)?;
+    let errand = WorkspaceRequest::new(app, caller, &name)?;
     let copied = errand.change(&mutation, "copy", StatusCode::OK, move |workspace| {
         workspace.copy(&value).map_err(told)
     });
@@ -96,7 +96,7 @@ pub(in crate::routes) async fn replace(
     Path(name): Path<String>,
     Json { value, mutation }: Json<ReplaceRequest>,
 ) -> Answer<Response> {
-    let errand = Errand::new(app, caller, &name)?;
+    let errand = WorkspaceRequest::new(app, caller, &name)?;
     let replaced = errand.change(&mutation, "replace", StatusCode::OK, move |workspace| {
         workspace.replace(&value).map_err(told)
     });

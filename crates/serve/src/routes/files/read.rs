@@ -22,7 +22,7 @@ use crate::auth::{Caller, ReadsFiles};
 use crate::body::Query;
 use crate::failure::{Answer, Failure};
 use crate::routes::artifacts::attachment;
-use crate::routes::errand::Errand;
+use crate::routes::workspace_request::WorkspaceRequest;
 use glovebox_api::Looked;
 
 const PIECE: usize = 256 << 10;
@@ -140,7 +140,7 @@ async fn answer(
         true => u64::MAX,
         false => MOST_BYTES,
     };
-    let found = Errand::of(app, caller, project).look("file", move |workspace| {
+    let found = WorkspaceRequest::of(app, caller, project).look("file", move |workspace| {
         find(workspace, path.as_ref(), &wanted, &terms).map_err(told)
     });
     match found.await? {

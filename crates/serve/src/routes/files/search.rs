@@ -10,7 +10,7 @@ use crate::auth::ReadsFiles;
 use crate::body::Json;
 use crate::failure::Answer;
 use crate::routes::Path;
-use crate::routes::errand::Errand;
+use crate::routes::workspace_request::WorkspaceRequest;
 
 /// Search in files
 ///
@@ -28,7 +28,7 @@ pub(in crate::routes) async fn search(
     Path(name): Path<String>,
     Json { value, .. }: Json<SearchRequest>,
 ) -> Answer<Answered<SearchAnswer>> {
-    let errand = Errand::new(app, caller, &name)?;
+    let errand = WorkspaceRequest::new(app, caller, &name)?;
     let searched = errand.look("search", move |workspace| {
         workspace.search(value).map_err(told)
     });
@@ -48,7 +48,7 @@ pub(in crate::routes) async fn glob(
     Path(name): Path<String>,
     Json { value, .. }: Json<GlobRequest>,
 ) -> Answer<Answered<GlobAnswer>> {
-    let errand = Errand::new(app, caller, &name)?;
+    let errand = WorkspaceRequest::new(app, caller, &name)?;
     let globbed = errand.look("glob", move |workspace| {
         workspace.glob(&value).map_err(told)
     });

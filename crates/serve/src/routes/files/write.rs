@@ -15,9 +15,9 @@ use crate::app::App;
 use crate::auth::WritesFiles;
 use crate::body::{Limit, Mutation, Query};
 use crate::failure::{Answer, Failure};
+use crate::idempotency::{Outcome, once};
 use crate::inside::LocalFile;
-use crate::once::{Outcome, once};
-use crate::routes::errand::Errand;
+use crate::routes::workspace_request::WorkspaceRequest;
 use glovebox_api::FileInfo;
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -168,7 +168,7 @@ pub(in crate::routes) async fn remove(
 ) -> Answer<Response> {
     let (project, path) = named.inside()?;
     let with_contents = removal.recursive.unwrap_or(true);
-    let errand = Errand::of(app, caller, project);
+    let errand = WorkspaceRequest::of(app, caller, project);
     let removed = errand.change(&mutation, "unlink", StatusCode::NO_CONTENT, move |it| {
         it.remove_file(&path, with_contents).map_err(told)
     });

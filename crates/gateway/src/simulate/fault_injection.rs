@@ -127,7 +127,7 @@ fn tool_rule(text: &str) -> Result<GlobMatcher> {
 
 /// The faults of one simulation and how far each has come.
 #[derive(Debug, Clone)]
-pub struct Weather {
+pub struct FaultInjection {
     seed: u64,
     fronts: Vec<(Front, Course)>,
 }
@@ -140,7 +140,7 @@ struct Course {
     window: Option<(Instant, u32)>,
 }
 
-impl Weather {
+impl FaultInjection {
     /// Of a simulation's faults. Without a seed it is another one each time.
     ///
     /// # Errors
@@ -292,11 +292,11 @@ mod tests {
         }
     }
 
-    fn weather(seed: u64, faults: &[Fault]) -> Weather {
-        Weather::new(faults, Some(seed)).unwrap()
+    fn weather(seed: u64, faults: &[Fault]) -> FaultInjection {
+        FaultInjection::new(faults, Some(seed)).unwrap()
     }
 
-    fn failures(weather: &mut Weather, host: &str, tries: usize) -> Vec<bool> {
+    fn failures(weather: &mut FaultInjection, host: &str, tries: usize) -> Vec<bool> {
         let now = Instant::now();
         let failed = |_| weather.next(Try::Host(host), now).fault.is_some();
         (0..tries).map(failed).collect()

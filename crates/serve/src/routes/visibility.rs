@@ -1,6 +1,6 @@
 //! Whose eyes a sandbox is looked at with, and what of it they are shown.
 
-use glovebox_engine::{Dispatcher, Eyes, SandboxExplanation, SandboxRequest, Seen};
+use glovebox_engine::{Dispatcher, SandboxExplanation, SandboxRequest, Seen, Viewer};
 use glovebox_model::{
     Code, DockerConfig, Error, Lifetime, PartialProfile, Result, Role, Sandbox, SandboxConfig,
     Stage,
@@ -9,13 +9,13 @@ use glovebox_model::{
 use crate::auth::Caller;
 
 #[derive(Debug, Clone)]
-pub(super) struct Viewer {
-    eyes: Eyes,
+pub(super) struct Visibility {
+    eyes: Viewer,
     admin: bool,
     operator: bool,
 }
 
-impl Viewer {
+impl Visibility {
     pub(super) fn of(caller: &Caller) -> Self {
         Self {
             eyes: caller.eyes(),
@@ -24,7 +24,7 @@ impl Viewer {
         }
     }
 
-    pub(super) fn eyes(&self) -> &Eyes {
+    pub(super) fn eyes(&self) -> &Viewer {
         &self.eyes
     }
 

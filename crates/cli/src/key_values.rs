@@ -6,12 +6,12 @@ use crate::paint::{Paint, Tone};
 use crate::render::one_line;
 
 #[derive(Debug)]
-pub(crate) struct Sheet {
+pub(crate) struct KeyValues {
     pub(crate) text: String,
     paint: Paint,
 }
 
-impl Sheet {
+impl KeyValues {
     pub(crate) fn new(paint: Paint) -> Self {
         Self {
             text: String::new(),

@@ -14,8 +14,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::exec_session::{Term, Way};
 use crate::record::Moved;
-use crate::term::{Term, Way};
 
 /// A socket that several parts of the code may hold, one of which reads and writes.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use glovebox_engine::{Eyes, Seen};
+use glovebox_engine::{Seen, Viewer};
 use glovebox_model::Exec;
 use tokio::time::{Instant, sleep_until};
 
@@ -18,7 +18,7 @@ const LEAVING: Duration = Duration::from_secs(10);
 
 /// One that is there for the caller, by its id or by the caller's own. Who is told of its end
 /// finds its files whole and its workspace free.
-pub(super) async fn find(app: &App, eyes: &Eyes, name: &str) -> Answer<Seen<Exec>> {
+pub(super) async fn find(app: &App, eyes: &Viewer, name: &str) -> Answer<Seen<Exec>> {
     let (eyes, name) = (eyes.clone(), name.to_owned());
     let found = app
         .ask("find", move |dispatcher| dispatcher.find(&eyes, &name))
@@ -38,7 +38,7 @@ pub(super) async fn find(app: &App, eyes: &Eyes, name: &str) -> Answer<Seen<Exec
 /// The record once the exec has ended, or as it is when the time is over.
 pub(super) async fn settle(
     app: &App,
-    eyes: &Eyes,
+    eyes: &Viewer,
     mut exec: Seen<Exec>,
     most: Duration,
 ) -> Answer<Seen<Exec>> {

@@ -18,7 +18,7 @@ const PACE: Duration = Duration::from_millis(100);
 const SOON: Duration = Duration::from_millis(400);
 
 #[derive(Debug)]
-struct Meter {
+struct ProgressMeter {
     stop: Stop,
     what: &'static str,
     is_shown: bool,
@@ -26,7 +26,7 @@ struct Meter {
     last: Option<Instant>,
 }
 
-impl Meter {
+impl ProgressMeter {
     fn new(is_shown: bool, what: &'static str) -> Result<Self> {
         Ok(Self {
             stop: Stop::listen()?,
@@ -60,7 +60,7 @@ pub(crate) struct ProgressLine {
 
 /// None while nothing is.
 #[derive(Debug, Default)]
-struct UnderWay(Option<Meter>);
+struct UnderWay(Option<ProgressMeter>);
 
 /// Ends the line when it is dropped.
 #[derive(Debug)]
@@ -80,11 +80,11 @@ impl ProgressLine {
     }
 
     pub(crate) fn begin(&self, what: &'static str) -> Result<Shown<'_>> {
-        self.put(Some(Meter::new(self.is_shown, what)?));
+        self.put(Some(ProgressMeter::new(self.is_shown, what)?));
         Ok(Shown(self))
     }
 
-    fn put(&self, meter: Option<Meter>) {
+    fn put(&self, meter: Option<ProgressMeter>) {
         let mut under_way = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
         under_way.0 = meter;
     }
@@ -109,7 +109,7 @@ fn is_shown(global: &Global) -> bool {
     !global.quiet && !global.json && std::io::stderr().is_terminal()
 }
 
-impl Watch for Meter {
+impl Watch for ProgressMeter {
     fn on(&mut self, progress: Progress) -> ControlFlow<()> {
         self.show(progress);
         match self.stop.is_asked() {
@@ -119,7 +119,7 @@ impl Watch for Meter {
     }
 }
 
-impl Drop for Meter {
+impl Drop for ProgressMeter {
     fn drop(&mut self) {
         if self.last.is_some() {
             let _ = write!(std::io::stderr(), "\r\x1b[K");

@@ -13,14 +13,14 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::denial::Denial;
 use crate::destination::Destination;
+use crate::downstream::{Ending, Gauge, Near, Wire};
 use crate::exchange::{Exchange, Route, Served};
+use crate::exec_session::{Cut, Term};
 use crate::gateway::{Inside, Shared};
-use crate::near::{Ending, Gauge, Near, Wire};
 use crate::record::{Asked, Moved};
 use crate::sniff::{First, sniff};
 use crate::splice;
 use crate::spoken;
-use crate::term::{Cut, Term};
 use crate::upstream::{Far, Upstream, dial, no_authority};
 
 /// Each way, where bytes come up here.

@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, UdpSocket};
 
 /// Made inside the sandbox's network namespace; a socket stays in the namespace of its maker.
 #[derive(Debug, Default)]
-pub struct Doors {
+pub struct GatewaySockets {
     /// Listeners to which every dialled connection is redirected.
     pub transparent: Vec<OwnedFd>,
     /// Listeners for programs that know of a proxy.
@@ -23,7 +23,7 @@ pub(crate) struct Open {
     pub(crate) dns: Vec<UdpSocket>,
 }
 
-impl Doors {
+impl GatewaySockets {
     pub(crate) fn open(self) -> io::Result<Open> {
         let tcp = |fds: Vec<OwnedFd>| fds.into_iter().map(listener).collect::<io::Result<_>>();
         Ok(Open {

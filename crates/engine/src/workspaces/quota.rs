@@ -57,7 +57,7 @@ impl Drop for Turn {
 
 /// Without a quota there is room for everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Room {
+pub struct QuotaLeft {
     bytes: Option<Left>,
     files: Option<Left>,
 }
@@ -80,7 +80,7 @@ pub(super) enum Layers {
 #[derive(Debug)]
 pub struct Writing<'workspace> {
     work: &'workspace Dir,
-    room: Room,
+    room: QuotaLeft,
     _inside: Occupied,
     _turn: Option<Turn>,
 }
@@ -135,9 +135,9 @@ impl Workspaces {
 
     /// What the quota leaves of a workspace as it is now. One that cannot be measured has no room:
     /// things can be removed from it all the same.
-    pub(super) fn room(&self, project: &Project, layers: Layers) -> Result<Room> {
+    pub(super) fn room(&self, project: &Project, layers: Layers) -> Result<QuotaLeft> {
         let (Some(work), true) = (project.work(), self.has_quota()) else {
-            return Ok(Room::default());
+            return Ok(QuotaLeft::default());
         };
         let mut usage = work
             .usage(MEASURED)
@@ -155,12 +155,12 @@ impl Workspaces {
     }
 
     /// What the quota leaves of a workspace that holds nothing yet.
-    pub(super) fn room_anew(&self) -> Room {
+    pub(super) fn room_anew(&self) -> QuotaLeft {
         self.room_beside((0, 0))
     }
 
     /// What the quota leaves beside so many bytes and files.
-    fn room_beside(&self, used: (u64, u64)) -> Room {
+    fn room_beside(&self, used: (u64, u64)) -> QuotaLeft {
         let left = |most: Option<u64>, used: u64| {
             most.map(|most| Left {
                 most,
@@ -168,7 +168,7 @@ impl Workspaces {
             })
         };
         let settings = self.instance.policy.workspace_settings();
-        Room {
+        QuotaLeft {
             bytes: left(settings.max_bytes.map(Bytes::get), used.0),
             files: left(settings.max_files.map(Count::get), used.1),
         }
@@ -180,7 +180,7 @@ impl Writing<'_> {
         self.work
     }
 
-    pub fn room(&self) -> Room {
+    pub fn room(&self) -> QuotaLeft {
         self.room
     }
 
@@ -226,7 +226,7 @@ fn missing(work: &Dir, path: &RelPath) -> u64 {
     names.flatten().filter(is_missing).count() as u64
 }
 
-impl Room {
+impl QuotaLeft {
     /// Bytes that may be added; as many as there are numbers without a quota.
     pub fn bytes(&self) -> u64 {
         self.bytes.map_or(u64::MAX, |it| it.left)
@@ -312,9 +312,9 @@ mod tests {
 
     #[test]
     fn what_passes_the_quota_is_refused_as_policy() {
-        let none = Room::default();
+        let none = QuotaLeft::default();
         none.take(u64::MAX, u64::MAX).unwrap();
-        let room = Room {
+        let room = QuotaLeft {
             bytes: Some(Left {
                 most: 10_000,
                 left: 5000,

@@ -9,9 +9,9 @@ use glovebox_workspace::{Dir, RelPath};
 
 /// Filled when the run is over. Dropped, it takes with it what was written.
 #[derive(Debug, Clone, Default)]
-pub struct Tray(Arc<Mutex<Option<Dir>>>);
+pub struct MemoryLayer(Arc<Mutex<Option<Dir>>>);
 
-impl Tray {
+impl MemoryLayer {
     /// The directory with `upper` in it. None for a layer on disk, which the caller has, and for a
     /// sandbox that never stood.
     pub fn take(&self) -> Option<Dir> {

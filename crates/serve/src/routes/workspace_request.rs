@@ -12,11 +12,11 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::body::Mutation;
 use crate::failure::Answer;
-use crate::once::{Outcome, once};
+use crate::idempotency::{Outcome, once};
 
 /// It owns everything, since what has a key goes on when the client goes away.
 #[derive(Debug)]
-pub(super) struct Errand {
+pub(super) struct WorkspaceRequest {
     app: App,
     caller: Caller,
     project: ProjectId,
@@ -24,7 +24,7 @@ pub(super) struct Errand {
     makes: bool,
 }
 
-impl Errand {
+impl WorkspaceRequest {
     pub(super) fn new(app: App, caller: Caller, name: &str) -> Answer<Self> {
         let project = workspaces::project(&caller, name)?;
         Ok(Self::of(app, caller, project))

@@ -22,7 +22,7 @@ const BLOCKING: usize = 8;
 const AUTHORITIES_MOST: u64 = 16 << 20;
 
 #[derive(Debug)]
-pub struct Outside {
+pub struct EgressRuntime {
     vetter: Arc<Vetter>,
     settings: NetworkSettings,
     /// Reading all authorities takes a moment, and not everybody needs them.
@@ -33,7 +33,7 @@ pub struct Outside {
     runtime: Option<Runtime>,
 }
 
-impl Outside {
+impl EgressRuntime {
     /// Starts threads: nothing may be forked after it.
     pub fn open(config: &Config) -> Result<Self> {
         let mut vetter = Vetter::system(private_targets(config)?);
@@ -95,7 +95,7 @@ impl Outside {
     }
 }
 
-impl Drop for Outside {
+impl Drop for EgressRuntime {
     /// Whoever drops the engine may be a task of another runtime, which must not wait for this one.
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
@@ -106,11 +106,11 @@ impl Drop for Outside {
 
 impl Network {
     /// Opened when it is first needed, and never before keepers were forked.
-    pub fn outside(&self) -> Result<&Outside> {
+    pub fn outside(&self) -> Result<&EgressRuntime> {
         if let Some(outside) = self.outside.get() {
             return Ok(outside);
         }
-        let opened = Outside::open(self.instance.config())?;
+        let opened = EgressRuntime::open(self.instance.config())?;
         Ok(self.outside.get_or_init(|| opened))
     }
 }

@@ -13,7 +13,7 @@ use prometheus_client::registry::Unit;
 
 /// The engine counts; this only tells what it said last.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Stock(Arc<Mutex<Option<Known>>>);
+pub(crate) struct SandboxMetrics(Arc<Mutex<Option<Known>>>);
 
 #[derive(Debug)]
 struct Known {
@@ -22,7 +22,7 @@ struct Known {
     kept: [u64; SandboxState::ALL.len()],
 }
 
-impl Stock {
+impl SandboxMetrics {
     pub(crate) fn tell(&self, pool: &PoolStats, kept: &[Sandbox]) {
         let count = |state| kept.iter().filter(|row| row.state == state).count() as u64;
         let known = Known {
@@ -33,7 +33,7 @@ impl Stock {
     }
 }
 
-impl Collector for Stock {
+impl Collector for SandboxMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(Known { pool, kept }) = known.as_ref() else {
