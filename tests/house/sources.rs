@@ -1,5 +1,6 @@
 //! What may stand in a source file.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::tree::{files, read, sources, without_tests};
@@ -120,4 +121,134 @@ fn switches_for_tests_exist_in_debug_builds_only() {
             }
         }
     }
+}
+
+/// Words that no type is called by any more: each has a plainer one.
+const RETIRED: [&str; 15] = [
+    "Berth",
+    "Errand",
+    "Eyes",
+    "Hall",
+    "Hands",
+    "HouseRules",
+    "Loan",
+    "OneSeat",
+    "Petition",
+    "Remains",
+    "Stay",
+    "Tray",
+    "Watchman",
+    "Weather",
+    "Wound",
+];
+
+/// Public types of one name in two crates. This list only becomes shorter.
+const TWICE: [&str; 66] = [
+    "Answer",
+    "Bound",
+    "Bounds",
+    "CacheName",
+    "Call",
+    "Change",
+    "Client",
+    "Collected",
+    "Content",
+    "Contents",
+    "Delivery",
+    "Entry",
+    "Event",
+    "Failure",
+    "Found",
+    "Gate",
+    "Ground",
+    "Host",
+    "HostMount",
+    "Kind",
+    "Language",
+    "Layer",
+    "Listed",
+    "Listener",
+    "Listing",
+    "Manifest",
+    "Mode",
+    "Opened",
+    "Order",
+    "Origin",
+    "Outcome",
+    "Page",
+    "PathRule",
+    "Permit",
+    "Place",
+    "Placement",
+    "Problem",
+    "Program",
+    "Progress",
+    "Pruned",
+    "Reading",
+    "Recovered",
+    "Refusal",
+    "Refused",
+    "Retention",
+    "Rules",
+    "Runtime",
+    "Sandbox",
+    "SandboxRequest",
+    "Sandboxes",
+    "Scheme",
+    "Secret",
+    "Secrets",
+    "Seen",
+    "Settings",
+    "Shape",
+    "Source",
+    "Step",
+    "System",
+    "Target",
+    "Usage",
+    "Via",
+    "Watch",
+    "What",
+    "Workspace",
+    "Workspaces",
+];
+
+fn declared_types(text: &str) -> impl Iterator<Item = (bool, &str)> {
+    text.lines().filter_map(|line| {
+        let declared = line.trim_start();
+        let is_public = line.starts_with("pub ");
+        let declared = declared.strip_prefix("pub ").unwrap_or(declared);
+        let declared = match declared.strip_prefix("pub(") {
+            Some(rest) => rest.split_once(") ")?.1,
+            None => declared,
+        };
+        let kinds = ["struct ", "enum ", "trait ", "type "];
+        let name = kinds.iter().find_map(|kind| declared.strip_prefix(kind))?;
+        let end = name.find(|c: char| !c.is_alphanumeric());
+        Some((is_public, &name[..end.unwrap_or(name.len())]))
+    })
+}
+
+#[test]
+fn a_type_has_a_plain_name_of_its_own() {
+    let mut crates: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for path in sources() {
+        let text = read(&path);
+        let owner = path.iter().nth(1).unwrap().to_string_lossy().into_owned();
+        for (is_public, name) in declared_types(&text) {
+            let shown = path.display();
+            assert!(!RETIRED.contains(&name), "{shown}: `{name}` is retired");
+            if is_public {
+                crates
+                    .entry(name.to_owned())
+                    .or_default()
+                    .insert(owner.clone());
+            }
+        }
+    }
+    let twice: Vec<&str> = crates
+        .iter()
+        .filter(|(_, owners)| owners.len() > 1)
+        .map(|(name, _)| name.as_str())
+        .collect();
+    assert_eq!(twice, TWICE, "name the newer one otherwise");
 }
