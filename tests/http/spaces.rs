@@ -18,7 +18,7 @@ fn seen(answer: &Response) -> (u16, Vec<(String, String)>, String) {
 /// list has to be put on one.
 fn named<'f>(parameter: &str, things: &'f Furnished) -> Option<&'f str> {
     match parameter {
-        "exec_id" => Some(&things.exec),
+        "exec_id" | "id_prefix" => Some(&things.exec),
         "project_id" => Some(&things.project),
         "task_id" | "conversation_id" | "user_id" | "turn_id" | "workflow_id" | "agent_id"
         | "session_id" => Some(&things.task),
