@@ -124,7 +124,12 @@ METHODS: Mapping[str, Union[Ask, list[Ask]]] = {
     "POST /v1/execs": lambda it: it.run("true", **OPTIONS),
     "GET /v1/execs": lambda it: next(
         it.execs.list(
-            task_id="t", status="failed", conversation_id="c", project_id="p", page_size=1
+            task_id="t",
+            status="failed",
+            conversation_id="c",
+            project_id="p",
+            id_prefix="e_1",
+            page_size=1,
         )
     ),
     "GET /v1/execs/{}": lambda it: it.execs.get("e"),

@@ -45,6 +45,7 @@ class AsyncExecs:
         status: Optional[str] = None,
         conversation_id: Optional[str] = None,
         project_id: Optional[str] = None,
+        id_prefix: Optional[str] = None,
         page_size: Optional[int] = None,
     ) -> AsyncIterator[Exec]:
         """The newest first. Pages are fetched as they are needed."""
@@ -55,6 +56,7 @@ class AsyncExecs:
                     status=status,
                     conversation_id=conversation_id,
                     project_id=project_id,
+                    id_prefix=id_prefix,
                     limit=page_size,
                     cursor=cursor,
                 )

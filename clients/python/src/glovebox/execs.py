@@ -46,6 +46,7 @@ class Execs:
         status: Optional[str] = None,
         conversation_id: Optional[str] = None,
         project_id: Optional[str] = None,
+        id_prefix: Optional[str] = None,
         page_size: Optional[int] = None,
     ) -> Iterator[Exec]:
         """The newest first. Pages are fetched as they are needed."""
@@ -56,6 +57,7 @@ class Execs:
                     status=status,
                     conversation_id=conversation_id,
                     project_id=project_id,
+                    id_prefix=id_prefix,
                     limit=page_size,
                     cursor=cursor,
                 )
