@@ -36,7 +36,7 @@ impl Warm for Paper {
         !self.world.dead.load(Ordering::SeqCst)
     }
 
-    fn bind(self: Box<Self>, _: &QuotaLeft<'_>) -> Result<Box<dyn Sandbox>> {
+    fn bind(self: Box<Self>, _: &ExecDirs<'_>) -> Result<Box<dyn Sandbox>> {
         Err(Error::new(
             Code::Internal,
             Stage::Admit,
