@@ -32,7 +32,7 @@ pub(crate) fn read_row(row: &Row<'_>) -> SqlResult<ApprovalRow> {
 
 impl ApprovalRow {
     pub(crate) fn into_approval(self) -> Result<Approval> {
-        serde_json::from_str(&self.record).map_err(|error| {
+        serde_json::from_slice(self.record.as_bytes()).map_err(|error| {
             let id = &self.approval_id;
             tampered(format!("the record of approval `{id}` cannot be read")).caused_by(error)
         })

@@ -107,8 +107,8 @@ fn read_row(row: &Row<'_>) -> SqlResult<GrantRow> {
 impl GrantRow {
     fn into_grant(self) -> Result<Grant> {
         let unreadable = || tampered(format!("the grant `{}` cannot be read", self.grant_id));
-        let mut grant: Grant =
-            serde_json::from_str(&self.record).map_err(|error| unreadable().caused_by(error))?;
+        let mut grant: Grant = serde_json::from_slice(self.record.as_bytes())
+            .map_err(|error| unreadable().caused_by(error))?;
         let moment = |at: Option<i64>| {
             at.map(Timestamp::from_microsecond)
                 .transpose()

@@ -34,7 +34,7 @@ pub(crate) fn read_row(row: &Row<'_>) -> SqlResult<SandboxRow> {
 
 impl SandboxRow {
     pub(crate) fn into_registered(self) -> Result<Registered> {
-        let sandbox = serde_json::from_str(&self.record).map_err(|error| {
+        let sandbox = serde_json::from_slice(self.record.as_bytes()).map_err(|error| {
             let id = &self.sandbox_id;
             tampered(format!("the record of sandbox `{id}` cannot be read")).caused_by(error)
         })?;

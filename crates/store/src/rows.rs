@@ -57,7 +57,8 @@ pub(crate) fn read_row(row: &Row<'_>) -> SqlResult<ExecRow> {
 
 impl ExecRow {
     pub(crate) fn into_exec(self) -> Result<Exec> {
-        let mut exec: Exec = serde_json::from_str(&self.record).map_err(|error| {
+        // From bytes, as clients of the API read it: the binary then has this code once.
+        let mut exec: Exec = serde_json::from_slice(self.record.as_bytes()).map_err(|error| {
             tampered(format!(
                 "the record of exec `{}` cannot be read",
                 self.exec_id

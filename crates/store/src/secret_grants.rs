@@ -104,8 +104,8 @@ fn read_row(row: &Row<'_>) -> SqlResult<GrantRow> {
 impl GrantRow {
     fn into_grant(self) -> Result<SecretGrant> {
         let unreadable = || tampered(format!("the grant `{}` cannot be read", self.grant_id));
-        let mut grant: SecretGrant =
-            serde_json::from_str(&self.record).map_err(|error| unreadable().caused_by(error))?;
+        let mut grant: SecretGrant = serde_json::from_slice(self.record.as_bytes())
+            .map_err(|error| unreadable().caused_by(error))?;
         if grant.grant_id.as_str() != self.grant_id {
             return Err(unreadable());
         }

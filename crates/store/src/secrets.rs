@@ -60,8 +60,8 @@ fn read_row(row: &Row<'_>) -> SqlResult<SecretRow> {
 impl SecretRow {
     fn into_secret(self) -> Result<Secret> {
         let unreadable = || tampered(format!("the secret `{}` cannot be read", self.name));
-        let mut secret: Secret =
-            serde_json::from_str(&self.record).map_err(|error| unreadable().caused_by(error))?;
+        let mut secret: Secret = serde_json::from_slice(self.record.as_bytes())
+            .map_err(|error| unreadable().caused_by(error))?;
         if secret.name.as_str() != self.name {
             return Err(unreadable());
         }

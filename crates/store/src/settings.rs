@@ -20,7 +20,7 @@ fn parsed(kept: Option<(String, i64)>) -> Result<(Settings, u64)> {
     let Some((text, version)) = kept else {
         return Ok((Settings::default(), 0));
     };
-    let settings = serde_json::from_str(&text)
+    let settings = serde_json::from_slice(text.as_bytes())
         .map_err(|error| tampered("the settings cannot be read").caused_by(error))?;
     Ok((settings, version.unsigned_abs()))
 }

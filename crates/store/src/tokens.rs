@@ -65,7 +65,8 @@ impl TokenFilter {
 }
 
 fn parsed(text: &str) -> Result<Token> {
-    serde_json::from_str(text).map_err(|error| tampered("a token cannot be read").caused_by(error))
+    serde_json::from_slice(text.as_bytes())
+        .map_err(|error| tampered("a token cannot be read").caused_by(error))
 }
 
 fn written(token: &Token) -> Result<String> {
