@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use glovebox_backend::{
-    Cancel, Ending, Ground, Native, Notice, Observe, Order, Place, Run, Sandbox, Sink, Spec,
+    Cancel, Ending, Ground, Native, Notice, Observe, Order, Run, Sandbox, Sink, Spec,
 };
 use glovebox_cage::Spawner;
 use glovebox_model::{
@@ -111,21 +111,8 @@ fn run(sandbox: impl Sandbox, profile: &Profile, line: &str) -> Outcome<(Duratio
 
 fn spec(profile: &Profile, observe: Option<Observe>) -> Spec<'_> {
     Spec {
-        profile,
-        work: Place::Empty,
-        inputs: Place::Empty,
-        artifacts: Place::Empty,
-        home: None,
-        image: None,
-        toolchains: Vec::new(),
-        links: Vec::new(),
-        caches: Vec::new(),
-        mounts: Vec::new(),
-        masked: Vec::new(),
-        largest_file: None,
-        trust: None,
-        secrets: glovebox_backend::SecretFiles::Never,
         observe,
+        ..Spec::new(profile)
     }
 }
 

@@ -111,21 +111,10 @@ impl Bench {
 
     fn spec(&self) -> Spec<'_> {
         Spec {
-            profile: &self.profile,
             work: Place::Later(Access::Rw),
             inputs: Place::Later(Access::Ro),
             artifacts: Place::Later(Access::Rw),
-            home: None,
-            image: None,
-            toolchains: Vec::new(),
-            links: Vec::new(),
-            caches: Vec::new(),
-            mounts: Vec::new(),
-            masked: Vec::new(),
-            largest_file: None,
-            trust: None,
-            secrets: glovebox_backend::SecretFiles::Never,
-            observe: None,
+            ..Spec::new(&self.profile)
         }
     }
 

@@ -112,6 +112,29 @@ pub struct Spec<'dir> {
     pub observe: Option<Observe>,
 }
 
+impl<'dir> Spec<'dir> {
+    /// With nothing in it but what the profile says.
+    pub fn new(profile: &'dir Profile) -> Self {
+        Self {
+            profile,
+            work: Place::Empty,
+            inputs: Place::Empty,
+            artifacts: Place::Empty,
+            home: None,
+            image: None,
+            toolchains: Vec::new(),
+            links: Vec::new(),
+            caches: Vec::new(),
+            mounts: Vec::new(),
+            masked: Vec::new(),
+            largest_file: None,
+            trust: None,
+            secrets: SecretFiles::Never,
+            observe: None,
+        }
+    }
+}
+
 /// How a sandbox is observed. Nothing is forbidden or allowed by it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Observe {

@@ -21,7 +21,7 @@ use crate::secrets::Known;
 /// What an engine is opened for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Purpose {
-    /// Many callers, none of whom is the one who started it.
+    /// Many callers, none of whom started this process.
     pub(crate) serves: bool,
     /// What other processes left is neither taken over nor tidied.
     pub(crate) only_own: bool,
@@ -179,12 +179,12 @@ impl Instance {
         self.policy.config()
     }
 
-    /// For many callers, none of whom is the one who started it.
+    /// Many callers, none of whom started this process.
     pub(crate) fn is_server(&self) -> bool {
         self.purpose.serves
     }
 
-    /// Nothing that others left is taken over here, and nobody else's files are tidied.
+    /// What other processes left is neither taken over nor tidied.
     pub(crate) fn only_own(&self) -> bool {
         self.purpose.only_own
     }

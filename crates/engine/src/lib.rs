@@ -34,7 +34,7 @@ pub use backends::{BackendView, probe_docker};
 pub use dispatch::{
     Attended, ContainerEngine, Dispatcher, Drained, EVENTS_KEPT, Event, EventPage, Health,
     KEYS_KEPT, LEASE, Load, Progress, ServerConfig, Spawner, Submission, Submitted, What,
-    ambiguous, check_settings,
+    check_settings,
 };
 pub use effects::{Listener, Rehearsed, Simulations};
 pub use engine::{Engine, Io, KeeperSlot, Settings};

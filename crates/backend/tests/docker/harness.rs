@@ -162,21 +162,10 @@ impl House {
             (self.dir("work"), self.dir("inputs"), self.dir("artifacts"));
         let tree = |directory, access| Place::Tree(Tree { directory, access });
         let spec = Spec {
-            profile: &self.profile,
             work: tree(&work, Access::Rw),
             inputs: tree(&inputs, Access::Ro),
             artifacts: tree(&artifacts, Access::Rw),
-            home: None,
-            image: None,
-            toolchains: Vec::new(),
-            links: Vec::new(),
-            caches: Vec::new(),
-            mounts: Vec::new(),
-            masked: Vec::new(),
-            largest_file: None,
-            trust: None,
-            secrets: glovebox_backend::SecretFiles::Never,
-            observe: None,
+            ..Spec::new(&self.profile)
         };
         let opened = self.docker.open(&spec, &self.name(), &self.labels());
         let sandbox = match opened {
@@ -209,21 +198,10 @@ impl House {
             (self.dir("work"), self.dir("inputs"), self.dir("artifacts"));
         let tree = |directory, access| Place::Tree(Tree { directory, access });
         let spec = Spec {
-            profile: &self.profile,
             work: tree(&work, Access::Rw),
             inputs: tree(&inputs, Access::Ro),
             artifacts: tree(&artifacts, Access::Rw),
-            home: None,
-            image: None,
-            toolchains: Vec::new(),
-            links: Vec::new(),
-            caches: Vec::new(),
-            mounts: Vec::new(),
-            masked: Vec::new(),
-            largest_file: None,
-            trust: None,
-            secrets: glovebox_backend::SecretFiles::Never,
-            observe: None,
+            ..Spec::new(&self.profile)
         };
         self.docker.keep(&spec, name, &self.labels())
     }

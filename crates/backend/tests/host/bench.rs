@@ -87,21 +87,9 @@ impl Bench {
             })
         };
         Spec {
-            profile: &self.profile,
             work: place(&self.work),
-            inputs: Place::Empty,
             artifacts: place(&self.artifacts),
-            home: None,
-            image: None,
-            toolchains: Vec::new(),
-            links: Vec::new(),
-            caches: Vec::new(),
-            mounts: Vec::new(),
-            masked: Vec::new(),
-            largest_file: None,
-            trust: None,
-            secrets: glovebox_backend::SecretFiles::Never,
-            observe: None,
+            ..Spec::new(&self.profile)
         }
     }
 

@@ -56,24 +56,11 @@ impl House {
         let artifacts = Dir::open_trusted(&self.root.path().join("artifacts")).unwrap();
         let profile = profile();
         let spec = Spec {
-            profile: &profile,
-            work: Place::Empty,
-            inputs: Place::Empty,
             artifacts: Place::Tree(Tree {
                 directory: &artifacts,
                 access: Access::Rw,
             }),
-            home: None,
-            image: None,
-            toolchains: Vec::new(),
-            links: Vec::new(),
-            caches: Vec::new(),
-            mounts: Vec::new(),
-            masked: Vec::new(),
-            largest_file: None,
-            trust: None,
-            secrets: glovebox_backend::SecretFiles::Never,
-            observe: None,
+            ..Spec::new(&profile)
         };
         let prepared = native.open(&spec, &self.state())?;
         let (cancel, _canceler) = Cancel::new().unwrap();
@@ -151,21 +138,10 @@ impl Rooms {
 /// Everything is left for later.
 pub(crate) fn unbound(profile: &Profile) -> Spec<'_> {
     Spec {
-        profile,
         work: Place::Later(Access::Rw),
         inputs: Place::Later(Access::Ro),
         artifacts: Place::Later(Access::Rw),
-        home: None,
-        image: None,
-        toolchains: Vec::new(),
-        links: Vec::new(),
-        caches: Vec::new(),
-        mounts: Vec::new(),
-        masked: Vec::new(),
-        largest_file: None,
-        trust: None,
-        secrets: glovebox_backend::SecretFiles::Never,
-        observe: None,
+        ..Spec::new(profile)
     }
 }
 

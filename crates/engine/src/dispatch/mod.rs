@@ -53,7 +53,6 @@ pub use health::Health;
 pub use live::{Attended, Progress};
 pub use maintenance::KEYS_KEPT;
 pub use sandboxes::ContainerEngine;
-pub use seen::ambiguous;
 pub use submit::{Submission, Submitted};
 
 use admission::{AdmissionQueue, Counts};

@@ -187,7 +187,7 @@ impl Dispatcher {
 const NAMED: usize = 10;
 
 /// Several execs are called so.
-pub fn ambiguous<'a>(client: &ClientId, execs: impl Iterator<Item = &'a ExecId>) -> Error {
+fn ambiguous<'a>(client: &ClientId, execs: impl Iterator<Item = &'a ExecId>) -> Error {
     let named: Vec<String> = execs.take(NAMED).map(|it| format!("`{it}`")).collect();
     let message = format!(
         "several agents call an exec `{client}`: {}",

@@ -64,9 +64,7 @@ impl Effects {
             network: Arc::clone(network),
         }
     }
-}
 
-impl Effects {
     /// Serves the socket by which tools tell of themselves.
     pub(crate) fn reports(
         &self,

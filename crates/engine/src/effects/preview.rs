@@ -77,9 +77,7 @@ impl Simulations {
             instance: Arc::clone(instance),
         }
     }
-}
 
-impl Simulations {
     fn rehearsal_seal(&self) -> Result<Seal> {
         Seal::load_or_create(&self.instance.state().keys().join("queue.key"))
     }

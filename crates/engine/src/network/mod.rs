@@ -83,9 +83,7 @@ impl Network {
             outside: OnceLock::new(),
         }
     }
-}
 
-impl Network {
     /// Whom the programs of a sandbox are to trust; none when it gets no network of ours. Its TLS
     /// can be opened on the way only where somebody may want that.
     pub(crate) fn trust(&self, profile: &Profile, opened: Opening) -> Result<Option<Trust>> {

@@ -1,4 +1,4 @@
-//! From a plan to its receipt: the one way that an exec goes, whoever runs it.
+//! From a plan to its receipt: the one way that every exec goes.
 
 use glovebox_backend::TeardownGuard;
 use glovebox_model::{Call, Code, Consent, Error, Exec, Mode, Result, Stage};

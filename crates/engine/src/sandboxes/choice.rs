@@ -1,4 +1,4 @@
-//! Which backend a call gets, and what a process has ready before anybody calls.
+//! Which backend a call gets, and what a process has ready before a call comes.
 
 use std::sync::atomic::Ordering;
 

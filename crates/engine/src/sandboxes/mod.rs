@@ -58,7 +58,7 @@ pub(crate) struct SandboxAssignment {
     patience: Duration,
 }
 
-/// Sandboxes, made or found for whoever runs something in them.
+/// Makes and finds sandboxes for execs.
 #[derive(Debug)]
 pub struct Sandboxes {
     pub(crate) instance: Arc<Instance>,
@@ -89,9 +89,7 @@ impl Sandboxes {
             seats: AtomicU64::new(0),
         }
     }
-}
 
-impl Sandboxes {
     /// A call that says nothing runs where the configuration says; one that names a sandbox works
     /// on that sandbox's workspace.
     pub(crate) fn place(&self, call: &mut Call) -> Result<()> {

@@ -186,21 +186,13 @@ impl Sandboxes {
             .filter(|_| profile.workspace != Access::None)
             .map_or(Place::Empty, |work| tree(work, profile.workspace));
         let mut spec = Spec {
-            profile: &profile,
             work,
             inputs: tree(&inputs, Access::Ro),
             artifacts: Place::Later(Access::Rw),
             home: row.config.keep_root.then_some(&files.home),
-            image: None,
-            toolchains: Vec::new(),
-            links: Vec::new(),
-            caches: Vec::new(),
-            mounts: Vec::new(),
-            masked: Vec::new(),
-            largest_file: None,
             trust: trust.as_ref().map(Trust::bundle),
             secrets: SecretFiles::PerRun,
-            observe: None,
+            ..Spec::new(&profile)
         };
         match row.config.backend {
             BackendName::Native => {

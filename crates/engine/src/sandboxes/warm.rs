@@ -29,21 +29,11 @@ impl Sandboxes {
             access => Place::Later(access),
         };
         let spec = Spec {
-            profile,
             work: later(profile.workspace),
             inputs: Place::Later(Access::Ro),
             artifacts: Place::Later(Access::Rw),
-            home: None,
             image: image.as_ref().map(Held::rootfs),
-            toolchains: Vec::new(),
-            links: Vec::new(),
-            caches: Vec::new(),
-            mounts: Vec::new(),
-            masked: Vec::new(),
-            largest_file: None,
-            trust: None,
-            secrets: glovebox_backend::SecretFiles::Never,
-            observe: None,
+            ..Spec::new(profile)
         };
         let preload = match shape.kind() {
             Kind::Native => None,
@@ -88,21 +78,10 @@ impl Sandboxes {
             ..shape.profile().clone()
         };
         let spec = Spec {
-            profile: &profile,
             work: place(project.work(), profile.workspace),
             inputs: place(Some(&inputs), Access::Ro),
             artifacts: place(Some(&files.artifacts), Access::Rw),
-            home: None,
-            image: None,
-            toolchains: Vec::new(),
-            links: Vec::new(),
-            caches: Vec::new(),
-            mounts: Vec::new(),
-            masked: Vec::new(),
-            largest_file: None,
-            trust: None,
-            secrets: glovebox_backend::SecretFiles::Never,
-            observe: None,
+            ..Spec::new(&profile)
         };
         let spare = Spare {
             layout: Arc::clone(&layout),

@@ -199,9 +199,7 @@ impl Webhooks {
             secrets: Arc::clone(secrets),
         }
     }
-}
 
-impl Webhooks {
     pub fn configured(&self) -> Result<Vec<Webhook>> {
         webhooks_of(self.instance.config())
     }

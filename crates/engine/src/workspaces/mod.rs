@@ -95,9 +95,7 @@ impl Workspaces {
             snapshot_stores: Mutex::default(),
         }
     }
-}
 
-impl Workspaces {
     /// One that is there. `by` is who asks; none for whoever has the state directory.
     pub fn open(
         &self,

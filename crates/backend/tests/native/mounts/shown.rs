@@ -34,24 +34,12 @@ impl Scene {
         let artifacts = Dir::open_trusted(&self.yard.house.path().join("artifacts")).unwrap();
         let profile = profile();
         let spec = Spec {
-            profile: &profile,
-            work: Place::Empty,
-            inputs: Place::Empty,
             artifacts: Place::Tree(Tree {
                 directory: &artifacts,
                 access: Access::Rw,
             }),
-            home: None,
-            image: None,
-            toolchains: Vec::new(),
-            links: Vec::new(),
-            caches: Vec::new(),
             mounts: vec![mount],
-            masked: Vec::new(),
-            largest_file: None,
-            trust: None,
-            secrets: glovebox_backend::SecretFiles::Never,
-            observe: None,
+            ..Spec::new(&profile)
         };
         let prepared = self.yard.native().open(&spec, &self.yard.house.state());
         run(prepared.unwrap(), &profile, &shell(line), None).unwrap()

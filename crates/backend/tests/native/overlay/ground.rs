@@ -71,24 +71,11 @@ impl Ground {
 
     pub(crate) fn spec(&self) -> Spec<'_> {
         Spec {
-            profile: &self.profile,
             work: Place::Tree(Tree {
                 directory: &self.lower,
                 access: Access::Rw,
             }),
-            inputs: Place::Empty,
-            artifacts: Place::Empty,
-            home: None,
-            image: None,
-            toolchains: Vec::new(),
-            links: Vec::new(),
-            caches: Vec::new(),
-            mounts: Vec::new(),
-            masked: Vec::new(),
-            largest_file: None,
-            trust: None,
-            secrets: glovebox_backend::SecretFiles::Never,
-            observe: None,
+            ..Spec::new(&self.profile)
         }
     }
 
