@@ -27,6 +27,14 @@ pub struct ReplyRequest {
     pub expires_at: Option<Timestamp>,
 }
 
+/// The body of `POST /v1/approvals/{id}/approve` and `…/deny`.
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReasonRequest {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Words>,
+}
+
 /// `allow_once` lets this one exec start; `allow_kind` also its kind in this conversation from now
 /// on; `narrow` lets it start with less than it asked for; `edit` puts another program in its
 /// place, which is assessed anew; `deny` ends it.

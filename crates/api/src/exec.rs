@@ -8,7 +8,9 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::{ExecSpec, Id, InputFile, PolicyOverrides, SandboxRef, SandboxTask, Words};
+use crate::{
+    ExecSpec, Id, InputFile, PolicyOverrides, SandboxRef, SandboxTask, SessionOptions, Words,
+};
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -71,6 +73,9 @@ pub struct ExecRequest {
     /// The exec whose changes wait and are there for this one, as if they had been kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub over: Option<ExecId>,
+    /// How a session is talked to; only with `POST /v1/sessions`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionOptions>,
     /// The same wishes in the words of workflow engines; `mode` must not be there then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox_config: Option<SandboxTask>,
@@ -143,6 +148,7 @@ impl ExecRequest {
             writes: Writes::default(),
             simulate: None,
             over: None,
+            session: None,
             sandbox_config: None,
             request_id: None,
         }

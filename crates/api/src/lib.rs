@@ -24,6 +24,7 @@ mod replay;
 mod result;
 mod sandbox;
 mod secret;
+mod session;
 mod settings;
 mod skill;
 mod snapshot;
@@ -34,7 +35,7 @@ mod token;
 mod webhook;
 mod workspace;
 
-pub use approval::{ReplyDecision, ReplyRequest};
+pub use approval::{ReasonRequest, ReplyDecision, ReplyRequest};
 pub use change::{ChangeSide, ChangeText, ChangeWhat, DecidedAnswer, WaitingAnswer, WaitingChange};
 pub use confirmation::{Confirmation, ConfirmationAnswer, ConfirmationState, Meant};
 pub use exec::{ExecRequest, TaskRef};
@@ -53,6 +54,10 @@ pub use replay::ReplayRequest;
 pub use result::{EffectPage, TaskResult};
 pub use sandbox::{KeptLifetime, RecreateRequest, SandboxRef, SandboxRequest, Sandboxes};
 pub use secret::{SecretGrantRequest, SecretRequest, SecretValue};
+pub use session::{
+    SessionInfo, SessionInput, SessionList, SessionMessage, SessionOptions, SessionOutput,
+    SessionPiece, SessionScreen, SessionSignal, SessionState, SessionStream,
+};
 pub use settings::SettingsAnswer;
 pub use skill::{InvalidSkill, SkillAnswer, SkillCallRequest, SkillInfo, SkillList, SkillOrigin};
 pub use snapshot::{

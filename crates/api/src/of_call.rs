@@ -188,6 +188,7 @@ impl From<PartialProfile> for PolicyOverrides {
         });
         Self {
             timeout: limits.wall_ms.map(time),
+            session_time: limits.session_ms.map(time),
             cpu_time: limits.cpu_ms.map(time),
             memory: limits.memory_bytes.map(|it| Size::Bytes(it.0)),
             pids: limits.pids.map(|it| it.0),
@@ -286,6 +287,7 @@ mod tests {
             over: None,
             preview: None,
             skill: None,
+            session: None,
             vouched: glovebox_model::Vouched::People,
             overrides: PartialProfile::default(),
         }

@@ -20,6 +20,9 @@ pub struct PolicyOverrides {
     /// Time from start to end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
+    /// The same of a session, for which `timeout` has no meaning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_time: Option<Duration>,
     /// Processor time of all processes together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_time: Option<Duration>,
@@ -162,6 +165,7 @@ impl PolicyOverrides {
                 LimitField::EgressBytes => size(field, &self.egress_bytes),
                 LimitField::EgressConnections => Ok(self.egress_connections),
                 LimitField::NetworkTime => time(field, &self.network_time),
+                LimitField::SessionTime => time(field, &self.session_time),
             };
             (field, said)
         })

@@ -5,7 +5,7 @@ use glovebox_model::Limits;
 /// Names of fields and values of enumerations in the records of execs, effects and approvals, in
 /// lower case; those of limits are the model's. Shorter ones are no secret anyway; a test compares it
 /// with `openapi.json`.
-const WORDS: [&str; 188] = [
+const WORDS: [&str; 189] = [
     "abandoned",
     "after_ms",
     "agent_id",
@@ -79,6 +79,7 @@ const WORDS: [&str; 188] = [
     "header_names",
     "headers_digest",
     "idempotency_conflict",
+    "idle_timeout_ms",
     "internal",
     "internal_error",
     "invalid_argument",

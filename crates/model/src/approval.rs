@@ -225,7 +225,7 @@ impl fmt::Display for Via {
 }
 
 /// Who asks, or who answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Party {
     /// Of the token, or of the user.
     pub name: String,

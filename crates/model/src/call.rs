@@ -11,6 +11,7 @@ use crate::id::{ClientId, EnvKey, ExecId, ProjectId};
 use crate::profile::PartialProfile;
 use crate::sandbox::Placement;
 use crate::secret::SecretUse;
+use crate::session::SessionTerms;
 use crate::simulation::Simulation;
 use crate::skill::SkillCall;
 use crate::writes::Writes;
@@ -166,6 +167,9 @@ pub struct Call {
     /// The skill that this is a call of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<SkillCall>,
+    /// Its program is talked to while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionTerms>,
     /// The request's own layer.
     pub overrides: PartialProfile,
 }

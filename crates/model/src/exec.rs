@@ -17,6 +17,7 @@ use crate::network::Traffic;
 use crate::permit::Ruling;
 use crate::profile::{BackendName, Capped, PartialProfile, Profile, Tier, is_default};
 use crate::secret::SecretGiven;
+use crate::session::SessionTerms;
 use crate::status::Status;
 use crate::writes::{ChangeCount, Writes};
 
@@ -97,6 +98,9 @@ pub struct Exec {
     /// `sha256:…` over all files of the skill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill_digest: Option<String>,
+    /// Of an exec that is a session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionTerms>,
     pub cmd: ByteString,
     pub args: Vec<ByteString>,
     pub cwd: ByteString,

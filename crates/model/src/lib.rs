@@ -28,6 +28,7 @@ mod sandbox;
 #[cfg(feature = "openapi")]
 mod schema;
 mod secret;
+mod session;
 mod settings;
 mod simulation;
 mod skill;
@@ -79,6 +80,7 @@ pub use sandbox::{
     Lifetime, Placement, Published, Sandbox, SandboxConfig, SandboxSettings, SandboxState,
 };
 pub use secret::{Delivery, Secret, SecretGiven, SecretGrant, SecretUse};
+pub use session::{SessionTerms, TerminalSize};
 pub use settings::{Budget, Settings};
 pub use simulation::{Failure, Fault, FaultPattern, PresetResponse, RateLimit, Simulation};
 pub use skill::{SkillCall, SkillRef};

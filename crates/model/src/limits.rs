@@ -18,6 +18,8 @@ pub enum LimitKind {
     Disk,
     Inodes,
     Output,
+    /// Nothing was written to a session or read from it for as long as it may be silent.
+    Idle,
 }
 
 impl fmt::Display for LimitKind {
@@ -30,6 +32,7 @@ impl fmt::Display for LimitKind {
             Self::Disk => "disk",
             Self::Inodes => "inodes",
             Self::Output => "output",
+            Self::Idle => "idle",
         })
     }
 }
@@ -277,6 +280,13 @@ limits! {
         server: fixed(MINUTE, 5 * MINUTE),
         local: fixed(HOUR, 7 * DAY),
     }
+    // A terminal or a development server outlives a job many times over.
+    /// Time from start to end of a session, in place of `timeout`.
+    SessionTime = "session_time", session_ms: Millis or "no_time", Exec {
+        range: (1, 30 * DAY),
+        server: fixed(HOUR, DAY),
+        local: fixed(DAY, 30 * DAY),
+    }
     // It never bites before the time-out unless somebody sets it.
     /// Processor time of all processes together.
     CpuTime = "cpu_time", cpu_ms: Millis, Sandbox {
@@ -430,6 +440,7 @@ mod tests {
     fn some() -> Limits {
         Limits {
             wall_ms: Millis::secs(60),
+            session_ms: Millis::secs(60),
             cpu_ms: Millis::secs(60),
             memory_bytes: Bytes::mib(1024),
             pids: Count(256),

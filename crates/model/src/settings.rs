@@ -30,6 +30,12 @@ pub struct Settings {
     /// Execs that wait for their turn in one server; one more is refused with 429.
     pub max_queued: u32,
     pub max_queued_per_space: Option<u32>,
+    /// Sessions of one server that run or wait; one more is refused with 429.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
+    pub max_sessions: u32,
+    /// Half of `max_sessions` if nothing is set; an agent has half of its space's.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
+    pub max_sessions_per_space: Option<u32>,
     /// For every agent that has no budget of its own.
     pub budget: Budget,
     /// By agent id.
@@ -41,6 +47,8 @@ impl Settings {
     pub const CONCURRENT: u32 = 4;
     pub const CONCURRENT_CEILING: u32 = 16;
     pub const QUEUED: u32 = 256;
+    /// Each is a process, a sandbox and a connection to the database.
+    pub const SESSIONS: u32 = 64;
 
     pub fn budget_of(&self, agent: &str) -> Budget {
         self.agent_budgets
@@ -58,6 +66,8 @@ impl Default for Settings {
             max_concurrent_per_user: None,
             max_queued: Self::QUEUED,
             max_queued_per_space: None,
+            max_sessions: Self::SESSIONS,
+            max_sessions_per_space: None,
             budget: Budget::default(),
             agent_budgets: BTreeMap::new(),
         }

@@ -101,6 +101,7 @@ fn call(program: Program) -> Call {
         over: None,
         preview: None,
         skill: None,
+        session: None,
         vouched: glovebox_model::Vouched::People,
         overrides: PartialProfile::default(),
     }

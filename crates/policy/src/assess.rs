@@ -98,8 +98,12 @@ pub fn assess_with(mut resolved: Resolved, beside: Vec<RiskSignal>) -> Assessed 
     let tier = signals.iter().map(|it| it.tier).max().unwrap_or(Tier::Safe);
     let preset = resolved.preset.clone();
     resolved.effective.narrow_to(&preset);
+    let mut profile = resolved.effective.profile();
+    if resolved.call.session.is_some() {
+        profile.limits.wall_ms = profile.limits.session_ms;
+    }
     Assessed {
-        profile: resolved.effective.profile(),
+        profile,
         risk: Risk { tier, signals },
         resolved,
     }

@@ -72,6 +72,7 @@ impl Assessed {
             over,
             preview,
             skill,
+            session,
             overrides,
         } = self.call();
         let mut plan = Map::new();
@@ -95,6 +96,7 @@ impl Assessed {
         put("program", value(program)?);
         put("risk", value(self.risk())?);
         put("secrets", value(secrets)?);
+        put("session", value(session)?);
         put("skill", value(skill)?);
         put("simulation", value(simulation)?);
         put("workspace", workspace_value(workspace));

@@ -12,7 +12,7 @@ use crate::destinations::Destinations;
 use crate::field::Field;
 use crate::layer::{Decider, Layer, LayerName};
 use crate::pattern::EnvPatterns;
-use crate::system::{System, cpu_time};
+use crate::system::{Clock, System, cpu_time};
 
 /// A value and who decided it.
 #[derive(Debug, Clone)]
@@ -78,9 +78,9 @@ pub(crate) struct Effective {
 
 impl Effective {
     /// `layers` are in their order of application.
-    pub(crate) fn of(system: &System, layers: &[&Layer]) -> Self {
+    pub(crate) fn of(system: &System, layers: &[&Layer], clock: Clock) -> Self {
         Self {
-            limits: LimitField::ALL.map(|field| limit(system, layers, field)),
+            limits: LimitField::ALL.map(|field| limit(system, layers, clock, field)),
             network: network(layers),
             allow_net: allow_net(layers),
             workspace: fold(&Field::Workspace, Access::Rw, layers, |it| it.workspace),
@@ -178,18 +178,17 @@ fn only_settings<'a>(layers: &[&'a Layer]) -> Vec<&'a Layer> {
     layers.iter().filter(settings).copied().collect()
 }
 
-fn limit(system: &System, layers: &[&Layer], field: LimitField) -> Held<Amount> {
+fn limit(system: &System, layers: &[&Layer], clock: Clock, field: LimitField) -> Held<Amount> {
     let amount = |raw| Amount { field, raw };
     let default = match field {
         // An operator who allows more time means it, so the derived default follows.
         LimitField::CpuTime => {
             let settings = only_settings(layers);
-            let wall = limit(system, &settings, LimitField::Wall).value.raw;
-            let cpus = limit(system, &settings, LimitField::Cpus).value.raw;
-            let wall = glovebox_model::Millis(wall);
+            let time = limit(system, &settings, clock, clock.field()).value.raw;
+            let cpus = limit(system, &settings, clock, LimitField::Cpus).value.raw;
+            let time = glovebox_model::Millis(time);
             let cpus = glovebox_model::Cpus(u32::try_from(cpus).unwrap_or(u32::MAX));
-            let most = LimitField::CpuTime.get(system.ceilings());
-            cpu_time(wall, cpus).get().min(most)
+            cpu_time(time, cpus).min(system.cpu_ceiling(clock)).get()
         }
         _ => field.get(system.defaults()),
     };

@@ -19,7 +19,7 @@ use crate::pattern::check_pattern;
 use crate::range::check_limits;
 use crate::request::{Beyond, Preset, check_consistent};
 use crate::secret::check_secrets;
-use crate::system::System;
+use crate::system::{Clock, System};
 
 /// A call whose every field is decided. Only `resolve` makes one.
 #[derive(Debug, Clone)]
@@ -85,7 +85,7 @@ pub fn resolve(call: Call, system: &System, layers: &[Layer]) -> Result<Resolved
     check_consistent(&call.overrides)?;
     system.check(layers.iter().copied())?;
 
-    let mut effective = Effective::of(system, &layers);
+    let mut effective = Effective::of(system, &layers, Clock::of(&call));
     let beyond = match call.on_exceed {
         OnExceed::Refuse | OnExceed::Cap => Beyond::Bring,
         OnExceed::Ask => Beyond::Keep,

@@ -1,8 +1,8 @@
 //! What holds before anybody said anything, and how far an operator's settings may go.
 
 use glovebox_model::{
-    Code, Cpus, Error, LimitField, LimitValue, Limits, Millis, NetworkMode, PartialLimits, Result,
-    Stage,
+    Call, Code, Cpus, Error, LimitField, LimitValue, Limits, Millis, NetworkMode, PartialLimits,
+    Result, Stage,
 };
 
 use crate::field::Field;
@@ -104,6 +104,24 @@ impl System {
         &self.ceilings
     }
 
+    /// A session's time is not an exec's, so a ceiling that only follows from that of an exec is not
+    /// the session's. One that was stated is.
+    pub(crate) fn cpu_ceiling(&self, clock: Clock) -> Millis {
+        let Limits {
+            wall_ms,
+            session_ms,
+            cpus_milli,
+            cpu_ms,
+            ..
+        } = self.ceilings;
+        match clock {
+            Clock::Session if cpu_ms == cpu_time(wall_ms, cpus_milli) => {
+                cpu_time(session_ms, cpus_milli)
+            }
+            Clock::Session | Clock::Exec => cpu_ms,
+        }
+    }
+
     pub fn network_ceiling(&self) -> NetworkMode {
         self.network_ceiling
     }
@@ -145,6 +163,29 @@ impl System {
         match by.source {
             Some(source) => error.at_rule(source.file, source.line),
             None => error,
+        }
+    }
+}
+
+/// Which limit on time a call has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Clock {
+    Exec,
+    Session,
+}
+
+impl Clock {
+    pub(crate) fn of(call: &Call) -> Self {
+        match call.session {
+            Some(_) => Self::Session,
+            None => Self::Exec,
+        }
+    }
+
+    pub(crate) const fn field(self) -> LimitField {
+        match self {
+            Self::Exec => LimitField::Wall,
+            Self::Session => LimitField::SessionTime,
         }
     }
 }
@@ -200,6 +241,7 @@ mod tests {
             shown,
             [
                 "timeout 1m 5m",
+                "session_time 1h 24h",
                 "cpu_time 1m 20m",
                 "memory 1G 4G",
                 "pids 256 512",

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::ops::Deref;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,6 +27,8 @@ pub(crate) enum Source {
 pub(crate) struct Pool {
     source: Source,
     patience: Duration,
+    /// Connections that nobody uses, and that stay open.
+    idle_most: AtomicUsize,
     state: Mutex<State>,
     given: Condvar,
 }
@@ -85,7 +88,7 @@ impl Drop for Taken<'_> {
         let mut state = locked(&self.pool.state);
         state.taken -= 1;
         let spare = match session {
-            Some(session) if state.idle.len() < IDLE_MOST => {
+            Some(session) if state.idle.len() < self.pool.idle_most.load(Ordering::Relaxed) => {
                 state.idle.push(session);
                 None
             }
@@ -102,9 +105,14 @@ impl Pool {
         Self {
             source,
             patience,
+            idle_most: AtomicUsize::new(IDLE_MOST),
             state: Mutex::default(),
             given: Condvar::new(),
         }
+    }
+
+    pub(crate) fn keep_one(&self) {
+        self.idle_most.store(1, Ordering::Relaxed);
     }
 
     pub(crate) fn source(&self) -> &Source {

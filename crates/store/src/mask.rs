@@ -44,10 +44,10 @@ impl Store {
             return Ok(value);
         }
         // What does not come back as it was written was lost on the way: a name of a field, say.
-        let is_stable = serde_json::from_value::<T>(json.clone())
-            .is_ok_and(|it| serde_json::to_value(it).is_ok_and(|again| again == json));
+        let is_stable = of_value::<T>(&json)
+            .is_some_and(|it| serde_json::to_value(it).is_ok_and(|again| again == json));
         let read = |written: Value| {
-            let read: T = serde_json::from_value(written.clone()).ok()?;
+            let read: T = of_value(&written)?;
             let again = serde_json::to_value(&read).ok()?;
             (!is_stable || again == written).then_some(read)
         };
@@ -58,6 +58,11 @@ impl Store {
                 .ok_or_else(|| internal("a record cannot be written without a secret in it")),
         }
     }
+}
+
+/// From bytes, as records are read everywhere else: the binary has the code of a type once.
+fn of_value<T: DeserializeOwned>(value: &Value) -> Option<T> {
+    serde_json::from_slice(&serde_json::to_vec(value).ok()?).ok()
 }
 
 /// Masks each text that may be any text. What must be one of our own words, an id or a time stays as

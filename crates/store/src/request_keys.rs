@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use glovebox_model::{Code, Error, ExecId, Result, SpaceId, Stage};
+use serde::{Deserialize, Serialize};
 
 use crate::budget;
 use crate::failure::{Doing, tampered};
@@ -15,7 +16,7 @@ use crate::store::Store;
 const SWEPT_MOST: i64 = 1000;
 
 /// A key as a caller gave it. The space is that of the request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestKey {
     /// Two callers may use the same key.
     pub caller: String,

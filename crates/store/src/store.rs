@@ -136,6 +136,11 @@ impl Store {
         }
     }
 
+    /// For a process that is one of many on this database: of its connections one stays open.
+    pub fn keep_one_connection(&self) {
+        self.pool.keep_one();
+    }
+
     /// Whether other machines may use the database too.
     pub fn is_shared(&self) -> bool {
         matches!(self.pool.source(), Source::Server(_))

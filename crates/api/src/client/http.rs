@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::Read;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -25,14 +25,16 @@ use super::transport::{
 const PAUSE: Duration = Duration::from_secs(60);
 /// What a server takes in one file or archive.
 const FILE_BYTES: u64 = 64 << 20;
+/// One that waits for output, and one on which something is typed meanwhile.
+const IDLE_MOST: usize = 2;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 pub(crate) struct Http {
     connector: Connector,
     credential: Credential,
-    /// A connection whose last answer was read to its end.
-    idle: Mutex<Option<Sender>>,
+    /// Connections whose last answer was read to its end.
+    idle: Mutex<Vec<Sender>>,
 }
 
 impl fmt::Debug for Http {
@@ -48,16 +50,16 @@ impl Http {
         Self {
             connector,
             credential,
-            idle: Mutex::new(None),
+            idle: Mutex::default(),
         }
     }
 
+    fn idle(&self) -> MutexGuard<'_, Vec<Sender>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn whole(&self, ask: &ApiRequest) -> SendResult<Bytes> {
-        let idle = self
-            .idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let idle = self.idle().pop();
         if let Some(sender) = idle.filter(|it| !it.is_closed()) {
             match self.ask_over(sender, ask).await {
                 // The server has closed it meanwhile, which is no failure.
@@ -85,7 +87,10 @@ impl Http {
         if !status.is_success() {
             return Err(self.refused(status, &body));
         }
-        *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        let mut idle = self.idle();
+        if idle.len() < IDLE_MOST {
+            idle.push(sender);
+        }
         Ok(body)
     }
 

@@ -130,6 +130,34 @@ impl Client {
         self.read(&self.change(Method::POST, target, json(body)?, LONG)?)
     }
 
+    /// The same, tried again as long as that may help and `goes_on` says so. It is one request, however
+    /// often it is sent.
+    pub fn post_insistently<T: DeserializeOwned>(
+        &self,
+        target: Target,
+        body: &impl Serialize,
+        goes_on: impl Fn() -> bool,
+    ) -> Result<T> {
+        let request = ApiRequest {
+            method: Method::POST,
+            content: json(body)?,
+            key: self.key()?,
+            ..ApiRequest::get(target)
+        };
+        let mut pause = self.backoff.first;
+        loop {
+            let error: Error = match self.runtime.block_on(self.insist(&request)) {
+                Ok(answer) => return self.read(&answer),
+                Err(error) => error.into(),
+            };
+            if !error.retry.allowed || !goes_on() {
+                return Err(error);
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(self.backoff.most);
+        }
+    }
+
     /// The same without a body.
     pub fn post_nothing<T: DeserializeOwned>(&self, target: Target) -> Result<T> {
         self.read(&self.change(Method::POST, target, Content::Nothing, LONG)?)

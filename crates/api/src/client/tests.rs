@@ -328,6 +328,7 @@ fn who_does_not_want_to_wait_for_the_answer_need_not() {
         over: None,
         preview: None,
         skill: None,
+        session: None,
         vouched: glovebox_model::Vouched::People,
         overrides: glovebox_model::PartialProfile::default(),
     };

@@ -186,7 +186,7 @@ fn every_mistake_is_named_with_its_place_and_the_way_out() {
         (
             "[ceilings]\nworkspace = \"ro\"\n",
             "unknown key `workspace` under `[ceilings]` (g.toml:2:1)",
-            "valid here: `timeout`, `cpu_time`, `memory`, `pids`, `cpus`, `disk`, `files`, `stdout`, `stderr`, `artifacts`, `open_files`, `gpus`, `tpus`, `egress_bytes`, `egress_connections`, `network_time`, `network`",
+            "valid here: `timeout`, `session_time`, `cpu_time`, `memory`, `pids`, `cpus`, `disk`, `files`, `stdout`, `stderr`, `artifacts`, `open_files`, `gpus`, `tpus`, `egress_bytes`, `egress_connections`, `network_time`, `network`",
         ),
         (
             "[settings]\nrequire = [\"own_kernal\"]\n",

@@ -27,6 +27,7 @@ capped: timeout from 5m to 1m by the system defaults
 
 FIELD               VALUE       DECIDED BY                TO CHANGE IT
 timeout             1m          the system defaults       set `timeout` under `[settings]`, up to `5m`
+session_time        1h          the system defaults       set `session_time` under `[settings]`, up to `24h`
 cpu_time            1m          the system defaults       set `cpu_time` under `[settings]`, up to `20m`
 memory              512M        the preset of tier `low`  declare a lower `tier`
 pids                256         the system defaults       set `pids` under `[settings]`, up to `512`

@@ -36,6 +36,7 @@ pub(crate) fn call(overrides: PartialProfile) -> Call {
         over: None,
         preview: None,
         skill: None,
+        session: None,
         vouched: glovebox_model::Vouched::People,
         overrides,
     }

@@ -222,6 +222,29 @@ fn cpu_time_follows_the_time_and_the_processors_of_the_settings() {
 }
 
 #[test]
+fn a_session_lasts_as_a_session_may_and_computes_as_long_as_it_lasts_unless_that_is_said() {
+    let limits = |layers: &[Layer]| {
+        let session = glovebox_model::Call {
+            session: Some(glovebox_model::SessionTerms {
+                terminal: None,
+                idle_timeout_ms: None,
+            }),
+            ..call(silent())
+        };
+        run(session, layers).unwrap().profile().limits
+    };
+    let silent = limits(&[]);
+    assert_eq!(
+        (silent.wall_ms, silent.cpu_ms),
+        (Millis::secs(3600), Millis::secs(3600))
+    );
+    let settings = Layer::settings(limit("cpu_time", "10m"));
+    assert_eq!(limits(&[settings]).cpu_ms, Millis::secs(600));
+    let agent = Layer::agent("bot", limit("cpu_time", "5m"));
+    assert_eq!(limits(&[agent]).cpu_ms, Millis::secs(300));
+}
+
+#[test]
 fn the_network_is_closed_until_the_settings_open_it() {
     for place in PLACES.skip(1) {
         let open = PartialProfile {
