@@ -97,9 +97,11 @@ fn run(sandbox: impl Sandbox, profile: &Profile, line: &str) -> Outcome<(Duratio
         profile,
         watched: &[],
         stdin: None,
+        terminal: None,
         secrets: &[],
         sink: &mut tally,
         cancel: &cancel,
+        control: None,
     });
     drop(remains);
     let ended = ended?;
@@ -120,6 +122,7 @@ fn profile() -> Profile {
     Profile {
         limits: Limits {
             wall_ms: Millis::secs(300),
+            session_ms: Millis::secs(300),
             cpu_ms: Millis::secs(300),
             memory_bytes: Bytes::mib(512),
             pids: Count(64),

@@ -171,9 +171,11 @@ impl Bench {
             profile: &self.profile,
             watched: &[&self.work, &self.artifacts],
             stdin: None,
+            terminal: None,
             secrets: &[],
             sink: &mut Nothing,
             cancel: &cancel,
+            control: None,
         })?;
         assert_eq!(ended.ending, Ending::Exited { code: 0 });
         Ok(())
@@ -219,6 +221,7 @@ fn profile() -> Profile {
     Profile {
         limits: Limits {
             wall_ms: Millis::secs(60),
+            session_ms: Millis::secs(60),
             cpu_ms: Millis::secs(60),
             memory_bytes: Bytes::mib(512),
             pids: Count(256),

@@ -28,4 +28,4 @@ pub use spec::{
     CacheMount, ExecDirs, Layer, Layers, Observe, Order, Place, Secret, SecretFiles, SecretForm,
     Spec, ToolchainLink, ToolchainMount, Tree,
 };
-pub use streams::{Cancel, Canceler, Sink};
+pub use streams::{Cancel, Canceler, Control, Controller, Sink};

@@ -5,13 +5,13 @@ use std::fmt;
 use std::os::fd::OwnedFd;
 
 use glovebox_cage::WayOut;
-use glovebox_model::{Code, Error, Isolation, Profile, Result, Stage};
+use glovebox_model::{Code, Error, Isolation, Profile, Result, Stage, TerminalSize};
 use glovebox_workspace::Dir;
 
 use crate::ended::Ended;
 use crate::notice::Observation;
 use crate::spec::{ExecDirs, Order, Secret, Spec};
-use crate::streams::{Cancel, Sink};
+use crate::streams::{Cancel, Control, Sink};
 
 /// One run: what, how far it may go, and who hears of it.
 #[expect(missing_debug_implementations, reason = "a sink has nothing to show")]
@@ -20,11 +20,15 @@ pub struct Run<'run> {
     pub profile: &'run Profile,
     /// Directories on disk that it may write, counted together against the disk limit.
     pub watched: &'run [&'run Dir],
+    /// What it reads, or what is typed on its terminal.
     pub stdin: Option<OwnedFd>,
+    /// Its streams are one then: all that it puts out is standard output.
+    pub terminal: Option<TerminalSize>,
     /// What this run is given, as files or descriptors, and no other run.
     pub secrets: &'run [Secret<'run>],
     pub sink: &'run mut dyn Sink,
     pub cancel: &'run Cancel,
+    pub control: Option<&'run Control>,
 }
 
 /// A sandbox that is one exec's alone, standing or being built.
@@ -101,6 +105,19 @@ pub(crate) fn no_observation(backend: &str, spec: &Spec<'_>) -> Result<()> {
         )
         .hint("use the `native` backend, or run it without simulating")),
     }
+}
+
+/// A program that is talked to must not run where signals and sizes do not reach it.
+pub(crate) fn no_session(backend: &str, run: &Run<'_>) -> Result<()> {
+    if run.control.is_none() && run.terminal.is_none() {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::BackendUnavailable,
+        Stage::Run,
+        format!("the `{backend}` backend keeps no sessions yet"),
+    )
+    .hint("use the `native` backend, or run each command as an exec of its own"))
 }
 
 /// Something on its way out. Dropping it waits until it is gone.

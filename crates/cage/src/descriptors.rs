@@ -17,6 +17,12 @@ pub(crate) fn detach(kept: &[BorrowedFd<'_>]) -> Result<()> {
     close_all_but(kept)
 }
 
+/// Closes what this process was started with beside its standard streams. To be called before
+/// anything is opened.
+pub fn close_inherited() -> Result<()> {
+    close_all_but(&[])
+}
+
 /// Closes every descriptor but standard ones and `kept`.
 pub(crate) fn close_all_but(kept: &[BorrowedFd<'_>]) -> Result<()> {
     let mut kept: Vec<u32> = kept

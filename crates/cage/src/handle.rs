@@ -17,6 +17,7 @@ use crate::moment::Moment;
 use crate::observe::Listener;
 use crate::plan::{Attachment, Plan, Told};
 use crate::sys::{self, Forked};
+use crate::terminal::Terminal;
 use crate::way_out::WayOut;
 use crate::wire::{
     self, Failure, FromInit, FromKeeper, Guard, Order, Parcel, Scratch, ToInit, ToKeeper, Usage,
@@ -29,6 +30,8 @@ pub enum Event {
     Born { pid: i32 },
     /// Every step is done; an order may come.
     Ready,
+    /// What was ordered gets a terminal, and this end of it is ours.
+    Terminal(Terminal),
     /// A step failed; nothing was started.
     Failed(Failure),
     /// The working directory of the order cannot be entered.
@@ -138,16 +141,16 @@ impl Handle {
         gone_is_fine(wire::send(&self.init, &message, &[content]))
     }
 
-    /// Sends what to execute, with the payload's standard input, output and error, and what it has
-    /// from descriptor 3 on. A sandbox that failed meanwhile has said why, and its events are still
-    /// there to be read.
+    /// Sends what to execute, with the payload's standard input, output and error unless it asks for
+    /// a terminal, and what it has from descriptor 3 on. A sandbox that failed meanwhile has said why,
+    /// and its events are still there to be read.
     pub fn execute(
         &self,
         order: Order,
-        stdio: [BorrowedFd<'_>; 3],
+        stdio: Option<[BorrowedFd<'_>; 3]>,
         further: &[BorrowedFd<'_>],
     ) -> Result<()> {
-        let all = [stdio.as_slice(), further].concat();
+        let all = [stdio.as_ref().map_or(&[][..], |it| it), further].concat();
         gone_is_fine(wire::send(&self.init, &ToInit::Execute(order), &all))
     }
 
@@ -155,10 +158,10 @@ impl Handle {
     pub fn execute_attached(
         &self,
         order: Order,
-        stdio: [BorrowedFd<'_>; 3],
+        stdio: Option<[BorrowedFd<'_>; 3]>,
         further: &[BorrowedFd<'_>],
     ) -> Result<()> {
-        let all = [stdio.as_slice(), further].concat();
+        let all = [stdio.as_ref().map_or(&[][..], |it| it), further].concat();
         let message = ToInit::ExecuteAttached(order);
         gone_is_fine(wire::send(&self.init, &message, &all))
     }
@@ -280,6 +283,8 @@ impl Handle {
                 }
                 Event::Ready
             }
+            // It does not arrive when this process may open no more files.
+            FromInit::Terminal => Event::Terminal(Terminal::of(handed.pop().ok_or(Errno::MFILE)?)),
             FromInit::SetupFailed(failure) => Event::Failed(failure),
             FromInit::CwdFailed { errno } => Event::CwdFailed { errno },
             FromInit::ExecFailed { errno } => Event::ExecFailed { errno },

@@ -12,10 +12,11 @@ use rustix::io::Errno;
 use crate::apply::{Cupboard, Made, Observed, Workbench};
 use crate::descriptors;
 use crate::moment::Moment;
-use crate::payload::{self, Descriptors};
+use crate::payload::{self, Descriptors, Stdio};
 use crate::plan::{After, Namespace, PayloadStep, Plan, Step};
 use crate::seccomp::Compiled;
 use crate::sys::{self, Children, Stack};
+use crate::terminal::Terminal;
 use crate::way_out::WayOut;
 use crate::wire::{self, At, Failure, FromInit, Order, Parcel, Scratch, ToInit, Usage};
 
@@ -189,7 +190,7 @@ fn serve(plan: &Plan, socket: &OwnedFd, gate: &OwnedFd, built: Built<'_>) -> Res
             let Some((message, descriptors)) = wire::receive::<ToInit>(socket)? else {
                 return Ok(());
             };
-            let (order, descriptors) = match message {
+            let order = match message {
                 ToInit::Signal(signal) => {
                     sys::signal_everyone(signal)?;
                     continue;
@@ -208,13 +209,13 @@ fn serve(plan: &Plan, socket: &OwnedFd, gate: &OwnedFd, built: Built<'_>) -> Res
                     filled?;
                     continue;
                 }
-                ToInit::Execute(order) => (order, Descriptors::of_order(descriptors)?),
+                ToInit::Execute(order) | ToInit::Preload(order) => order,
                 ToInit::ExecuteAttached(order) => {
                     pass(gate)?;
-                    (order, Descriptors::of_order(descriptors)?)
+                    order
                 }
-                ToInit::Preload(order) => (order, Descriptors::of_order(descriptors)?),
             };
+            let descriptors = equip(plan, &order, descriptors, socket)?;
             payload = Some(start(plan, &order, &descriptors, socket, &mut stack)?);
         }
     }
@@ -250,6 +251,36 @@ fn deliver(
     match (cupboard, descriptors) {
         (Some(cupboard), [content]) => cupboard.fill(parcels, content),
         _ => Err(Errno::BADMSG),
+    }
+}
+
+/// What the payload gets: all of it came with the order, but for a terminal. Of that the other end is
+/// told of before there is a payload, and kept by nobody here.
+fn equip(
+    plan: &Plan,
+    order: &Order,
+    received: Vec<OwnedFd>,
+    socket: &OwnedFd,
+) -> Result<Descriptors> {
+    let Some(size) = order.terminal else {
+        return Descriptors::of_order(received);
+    };
+    match Terminal::inside(size, plan.seal()) {
+        Ok((controlling, peer)) => {
+            tell(plan, socket, &FromInit::Terminal, &[controlling.as_fd()])?;
+            Ok(Descriptors {
+                stdio: Stdio::Terminal(peer),
+                further: received,
+            })
+        }
+        Err(errno) => {
+            let failure = Failure {
+                step: "terminal".to_owned(),
+                errno: errno.raw_os_error(),
+            };
+            let _ = tell(plan, socket, &FromInit::SetupFailed(failure), &[]);
+            Err(errno)
+        }
     }
 }
 

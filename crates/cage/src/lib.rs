@@ -22,10 +22,13 @@ mod payload;
 mod plan;
 pub mod seccomp;
 mod spawner;
+mod stat;
 mod sys;
+mod terminal;
 mod way_out;
 mod wire;
 
+pub use descriptors::close_inherited;
 pub use handle::{Event, Handle};
 pub use lease::Over;
 pub use moment::Moment;
@@ -38,6 +41,7 @@ pub use plan::{
 };
 pub use spawner::{SpawnError, Spawner};
 pub use sys::{landlock_abi, take_variable};
+pub use terminal::{Terminal, WindowSize};
 pub use way_out::WayOut;
 pub use wire::{Failure, Guard, Order, Parcel, Scratch, Usage};
 

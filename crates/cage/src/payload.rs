@@ -10,20 +10,30 @@ use rustix::process::{Resource as Limit, Rlimit, setrlimit};
 
 use crate::plan::{PayloadStep, Resource};
 use crate::sys;
+use crate::terminal;
 use crate::wire::{self, At, FromInit, Order};
 
 /// What of pid 1's the payload gets.
 pub(crate) struct Descriptors {
-    pub(crate) stdio: [OwnedFd; 3],
+    pub(crate) stdio: Stdio,
     /// From its descriptor 3 on: the channel of one that waits to be told, or secrets.
     pub(crate) further: Vec<OwnedFd>,
 }
 
+pub(crate) enum Stdio {
+    Streams([OwnedFd; STREAMS]),
+    /// The peer of a terminal.
+    Terminal(OwnedFd),
+}
+
 impl Descriptors {
     pub(crate) fn of_order(mut received: Vec<OwnedFd>) -> Result<Self> {
-        let further = received.drain(received.len().min(STDIO)..).collect();
-        let stdio = received.try_into().map_err(|_| Errno::BADMSG)?;
-        Ok(Self { stdio, further })
+        let further = received.drain(received.len().min(STREAMS)..).collect();
+        let streams = received.try_into().map_err(|_| Errno::BADMSG)?;
+        Ok(Self {
+            stdio: Stdio::Streams(streams),
+            further,
+        })
     }
 
     /// The first number that is none of the payload's.
@@ -34,7 +44,7 @@ impl Descriptors {
     }
 }
 
-const STDIO: usize = 3;
+const STREAMS: usize = 3;
 /// The payload's number for the first after its standard streams.
 const FIRST: i32 = 3;
 
@@ -73,7 +83,10 @@ fn prepare(
     rustix::process::chdir(&order.cwd).map_err(|errno| FromInit::CwdFailed {
         errno: errno.raw_os_error(),
     })?;
-    let [input, output, error] = &descriptors.stdio;
+    let [input, output, error] = match &descriptors.stdio {
+        Stdio::Streams(streams) => streams.each_ref(),
+        Stdio::Terminal(peer) => [peer; STREAMS],
+    };
     rustix::stdio::dup2_stdin(input)
         .at("stdin")
         .map_err(FromInit::SetupFailed)?;
@@ -83,6 +96,12 @@ fn prepare(
     rustix::stdio::dup2_stderr(error)
         .at("stderr")
         .map_err(FromInit::SetupFailed)?;
+    if let Stdio::Terminal(peer) = &descriptors.stdio {
+        // Its session is new, so it has none yet.
+        terminal::control(peer)
+            .at("terminal")
+            .map_err(FromInit::SetupFailed)?;
+    }
     place(descriptors)
         .at("descriptors")
         .map_err(FromInit::SetupFailed)

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 
 use crate::seccomp::Instruction;
+use crate::stat;
 
 /// Most failures here are a bare error number.
 pub(crate) type Result<T, E = Errno> = std::result::Result<T, E>;
@@ -42,15 +43,6 @@ pub(crate) fn fork() -> Result<Forked> {
     // SAFETY: no pointers are passed; the callers run before any thread is started, so the child's
     // memory, locks included, is consistent.
     forked(libc::c_long::from(unsafe { libc::fork() }))
-}
-
-/// How many threads this process has: field 20 of proc(5)'s stat, counted after the command's name,
-/// which may hold anything.
-pub(crate) fn threads() -> Result<usize> {
-    let stat = std::fs::read_to_string("/proc/self/stat").map_err(|_| Errno::NOENT)?;
-    stat.rsplit_once(')')
-        .and_then(|(_, rest)| rest.split_whitespace().nth(17)?.parse().ok())
-        .ok_or(Errno::INVAL)
 }
 
 /// linux/sched.h; too wide for the C library's own type.
@@ -289,6 +281,26 @@ pub(crate) fn exit_sealed(code: i32, seal: u64) -> ! {
     exit(code)
 }
 
+/// Opens the multiplexer of a devpts, with the word as well.
+pub(crate) fn open_terminal(path: &CStr, seal: u64) -> Result<OwnedFd> {
+    let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
+    let (call, at) = (libc::SYS_openat, libc::AT_FDCWD);
+    // SAFETY: the path is a C string, and of the rest the kernel reads no more than the flags.
+    let value = unsafe { libc::syscall(call, at, path.as_ptr(), flags, 0u64, 0u64, seal) };
+    let fd = i32::try_from(result(value)?).map_err(|_| Errno::BADF)?;
+    // SAFETY: the kernel just made this descriptor, and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// To the foreground process group of a terminal, by its controlling end.
+pub(crate) fn signal_foreground(controlling: BorrowedFd<'_>, signal: i32) -> Result<()> {
+    /// TIOCSIG, asm-generic/ioctls.h.
+    const SIGNAL: libc::Ioctl = 0x4004_5436;
+    // SAFETY: the argument is a number, not a pointer.
+    let value = unsafe { libc::ioctl(controlling.as_raw_fd(), SIGNAL, signal) };
+    result(libc::c_long::from(value)).map(drop)
+}
+
 /// Marks every descriptor from `first` on to be closed when the payload is executed.
 pub(crate) fn close_on_exec_from(first: u32) -> Result<()> {
     // SAFETY: only flags of descriptors change; none is closed under a live owner.
@@ -513,23 +525,7 @@ pub(crate) fn reap(pid: i32, flags: i32) -> Result<Option<(i32, i32, libc::rusag
 /// memory, so that nothing of the caller's can be read from /proc by anybody.
 pub(crate) fn forget_start(name: &CStr) {
     let _ = rustix::thread::set_name(name);
-    let Ok(stat) = std::fs::read_to_string("/proc/self/stat") else {
-        return;
-    };
-    // Fields 48 to 51 of proc(5): arg_start, arg_end, env_start, env_end; counting starts after
-    // the command name, which may hold anything.
-    let fields: Vec<usize> = stat
-        .rsplit_once(')')
-        .map(|(_, rest)| {
-            rest.split_whitespace()
-                .skip(45)
-                .take(4)
-                .filter_map(|f| f.parse().ok())
-        })
-        .into_iter()
-        .flatten()
-        .collect();
-    let [arg_start, arg_end, env_start, env_end] = fields[..] else {
+    let Some([arg_start, arg_end, env_start, env_end]) = stat::start() else {
         return;
     };
     if arg_start == 0 || arg_end < arg_start || env_end < env_start {
@@ -563,7 +559,7 @@ pub fn landlock_abi() -> u32 {
 /// # Errors
 /// `EBUSY` when there are other threads, which might read the environment meanwhile.
 pub fn take_variable(name: &CStr) -> Result<Option<Vec<u8>>> {
-    if threads()? != 1 {
+    if stat::threads()? != 1 {
         return Err(Errno::BUSY);
     }
     // SAFETY: the name is a C string, and there is no other thread that could change the

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::lease::Over;
 use crate::moment::Moment;
 use crate::plan::{Attachment, Plan, Told};
+use crate::terminal::WindowSize;
 use crate::way_out::Counts;
 
 /// Below the default socket buffer, so that a datagram never has to wait for room.
@@ -56,6 +57,8 @@ pub struct Order {
     pub cwd: CString,
     /// Where a command without a slash is looked for.
     pub path: Vec<CString>,
+    /// Its standard streams are a terminal of the sandbox's own then, and no others come with it.
+    pub terminal: Option<WindowSize>,
 }
 
 /// One secret of several that travel in one file, one after the other.
@@ -176,6 +179,8 @@ pub(crate) enum FromInit {
         calls: bool,
         effects: bool,
     },
+    /// With the controlling end of the terminal that the payload is about to get.
+    Terminal,
     SetupFailed(Failure),
     CwdFailed {
         errno: i32,
@@ -364,6 +369,7 @@ mod tests {
                 env: Vec::new(),
                 cwd: c"/".into(),
                 path: Vec::new(),
+                terminal: None,
             };
             let stdin = rustix::stdio::stdin();
             send(&here, &ToInit::Execute(order.clone()), &[stdin, stdin]).unwrap();

@@ -7,18 +7,19 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use glovebox_cage::Over;
-use glovebox_model::{LimitKind, Profile, Result, Stream};
+use glovebox_model::{LimitKind, Profile, Result, Stream, TerminalSize};
 use glovebox_workspace::Dir;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::account::{Account, Parents, Sum};
 use super::cli::{Cli, Running};
+use super::controls::{Controls, Wish};
 use super::guard::{Guarded, LATE};
 use super::pipes::{Inlet, Outlet, buffer};
 use crate::disk::{Disk, Filled};
 use crate::native::lease_over;
-use crate::streams::{Cancel, Sink};
+use crate::streams::{Cancel, Control, Sink};
 
 /// An engine takes so long to start a program at most, before its clock runs anyway.
 const START: Duration = Duration::from_secs(1);
@@ -67,6 +68,8 @@ pub(super) struct Attend<'run> {
     pub(super) profile: &'run Profile,
     pub(super) watched: &'run [&'run Dir],
     pub(super) stdin: Option<OwnedFd>,
+    pub(super) terminal: Option<TerminalSize>,
+    pub(super) control: Option<&'run Control>,
     pub(super) sink: &'run mut dyn Sink,
     pub(super) cancel: &'run Cancel,
     pub(super) parents: &'run Parents,
@@ -76,6 +79,8 @@ pub(super) struct Attend<'run> {
     pub(super) guard: Option<&'run Guarded>,
     pub(super) term: Vec<OsString>,
     pub(super) kill: Vec<OsString>,
+    /// What sends a signal, but for which: that stands before the last word.
+    pub(super) signal: Vec<OsString>,
 }
 
 /// How it went.
@@ -101,6 +106,8 @@ pub(super) fn attend(asked: Attend<'_>) -> Result<Attended> {
         profile,
         watched,
         stdin,
+        terminal,
+        control,
         sink,
         cancel,
         parents,
@@ -109,25 +116,24 @@ pub(super) fn attend(asked: Attend<'_>) -> Result<Attended> {
         guard,
         term,
         kill,
+        signal,
     } = asked;
     let wall = profile.limits.wall_ms.duration();
     // Before it is started: from there on it may run, whatever becomes of this process.
     guard.into_iter().for_each(|guard| guard.allow(wall));
-    let input = if stdin.is_some() {
-        Stdio::piped()
-    } else {
-        Stdio::null()
-    };
-    command
-        .stdin(input)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    let wired = Controls::wire(control, &mut command, (terminal, stdin.is_some()));
+    let (controls, ends) = wired.map_err(|errno| cli.cannot_start(&errno))?;
     let mut running = Running::start(command).map_err(|error| cli.cannot_start(&error))?;
     let no_pipe = |errno: Errno| cli.cannot_start(&errno);
     let child = running.child();
-    let pipe = child.stdin.take().map(OwnedFd::from);
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let (Some(stdout), Some(stderr)) = (stdout, stderr) else {
+    let (pipe, stdout) = match ends {
+        Some([input, output]) => (Some(input), Some(output)),
+        None => (
+            child.stdin.take().map(OwnedFd::from),
+            child.stdout.take().map(OwnedFd::from),
+        ),
+    };
+    let (Some(stdout), Some(stderr)) = (stdout, child.stderr.take()) else {
         return Err(cli.cannot_start(&"it has no pipes"));
     };
     let now = Instant::now();
@@ -137,7 +143,7 @@ pub(super) fn attend(asked: Attend<'_>) -> Result<Attended> {
         running,
         inlet: Inlet::new(stdin, pipe).map_err(no_pipe)?,
         outlets: [
-            Outlet::new(Stream::Stdout, stdout.into(), cli.program).map_err(no_pipe)?,
+            Outlet::new(Stream::Stdout, stdout, cli.program).map_err(no_pipe)?,
             Outlet::new(Stream::Stderr, stderr.into(), cli.program).map_err(no_pipe)?,
         ],
         profile,
@@ -150,6 +156,7 @@ pub(super) fn attend(asked: Attend<'_>) -> Result<Attended> {
         last: Sum::default(),
         spawned: now,
         started: standing.then_some(now),
+        announced: false,
         look: now + LOOK,
         counted: now,
         count: now,
@@ -162,6 +169,8 @@ pub(super) fn attend(asked: Attend<'_>) -> Result<Attended> {
         calls: Vec::new(),
         term,
         kill,
+        signal,
+        controls,
         given_up: false,
     };
     let mut chunk = buffer();
@@ -191,6 +200,8 @@ struct Turns<'run> {
     last: Sum,
     spawned: Instant,
     started: Option<Instant>,
+    /// The sink knows that it has.
+    announced: bool,
     look: Instant,
     /// When the account was read, and when it is next.
     counted: Instant,
@@ -207,6 +218,8 @@ struct Turns<'run> {
     calls: Vec<Running>,
     term: Vec<OsString>,
     kill: Vec<OsString>,
+    signal: Vec<OsString>,
+    controls: Controls<'run>,
     given_up: bool,
 }
 
@@ -228,6 +241,18 @@ impl Turns<'_> {
                 self.started.get_or_insert_with(Instant::now);
             }
         }
+        if self.started.is_some() && !self.announced {
+            self.announced = true;
+            sink.started();
+        }
+        if ready.acts {
+            for wish in self.controls.obey(self.running.child()) {
+                self.carry_out(wish);
+            }
+        }
+        if ready.quiet {
+            sink.look(Instant::now());
+        }
         if ready.cancel {
             match (self.stopping, cancel.take()) {
                 (_, 0) => {}
@@ -243,6 +268,23 @@ impl Turns<'_> {
             self.tell_guard();
         }
         Ok(())
+    }
+
+    fn carry_out(&mut self, wish: Wish) {
+        match wish {
+            Wish::Key(key) => self.inlet.put_first(key),
+            Wish::Signal(signal) => {
+                let mut words = self.signal.clone();
+                let last = words.len().saturating_sub(1);
+                words.insert(last, format!("--signal={signal}").into());
+                let told = self.told(&words);
+                self.calls.extend(told);
+            }
+            Wish::Expire if self.stopping.is_none() => {
+                self.stop(Reason::Limit(LimitKind::Idle), GRACE);
+            }
+            Wish::Expire => {}
+        }
     }
 
     /// Its time starts with its first sign of life, or has not started.
@@ -297,6 +339,11 @@ impl Turns<'_> {
             inlet = Some(fds.len());
             fds.push(PollFd::new(fd, PollFlags::OUT));
         }
+        let mut acts = None;
+        if let Some(fd) = self.controls.fd().filter(|_| self.started.is_some()) {
+            acts = Some(fds.len());
+            fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        }
         // Who is not read makes the program wait, and nobody else: clock and limits go on.
         let open = sink.has_room();
         let mut outlets = [None; 2];
@@ -308,9 +355,10 @@ impl Turns<'_> {
         }
         let now = Instant::now();
         let mut alarm = self.alarm().min(self.look).min(self.count);
-        if !open {
-            alarm = alarm.min(now + ROOM);
-        }
+        alarm = match open {
+            true => sink.next_look().map_or(alarm, |look| look.min(alarm)),
+            false => alarm.min(now + ROOM),
+        };
         // Rounded up, so that the alarm is due when poll returns.
         let patience = alarm.saturating_duration_since(now) + Duration::from_micros(50);
         let timeout =
@@ -320,11 +368,14 @@ impl Turns<'_> {
             Err(errno) => return Err(self.cli.cannot_start(&errno)),
         }
         let is_ready = |slot: Option<usize>| slot.is_some_and(|at| !fds[at].revents().is_empty());
+        let outlets = outlets.map(is_ready);
         Ok(Ready {
+            quiet: open && outlets == [false; 2],
             cancel: is_ready(Some(1)),
             source: is_ready(source),
             inlet: is_ready(inlet),
-            outlets: outlets.map(is_ready),
+            outlets,
+            acts: is_ready(acts),
         })
     }
 
@@ -490,4 +541,7 @@ struct Ready {
     source: bool,
     inlet: bool,
     outlets: [bool; 2],
+    /// All output was read that there is.
+    quiet: bool,
+    acts: bool,
 }

@@ -36,6 +36,7 @@ pub(super) struct Blueprint<'a> {
     /// A file with the filter of system calls; none where a runtime answers them itself.
     pub(super) filter: Option<&'a Path>,
     pub(super) stdin: bool,
+    pub(super) terminal: bool,
     /// The engine itself ends what still runs then, should all of us be gone.
     pub(super) deadline: Option<Duration>,
     pub(super) cwd: &'a str,
@@ -51,6 +52,9 @@ pub(super) fn create_args(asked: &Blueprint<'_>) -> Vec<OsString> {
     args.pair("--log-driver", "none");
     if asked.stdin {
         args.flag("--interactive");
+    }
+    if asked.terminal {
+        args.flag("--tty");
     }
     for (name, value) in asked.labels {
         args.pair("--label", &format!("{name}={value}"));
@@ -252,6 +256,7 @@ mod tests {
         Profile {
             limits: Limits {
                 wall_ms: Millis::secs(60),
+                session_ms: Millis::secs(30),
                 cpu_ms: Millis::secs(30),
                 memory_bytes: Bytes::mib(256),
                 pids: Count(64),
@@ -317,6 +322,7 @@ mod tests {
             environment: &environment,
             filter: Some(Path::new("/srv/glovebox/filter.json")),
             stdin: false,
+            terminal: false,
             deadline: Some(Duration::from_secs(62)),
             cwd: "/workspace/work",
             argv: &argv,

@@ -43,6 +43,7 @@ pub(super) fn ended(
         Some(Reason::Limit(LimitKind::Wall)) => {
             (Ending::TimedOut, Some(ran_into.unwrap_or(LimitKind::Wall)))
         }
+        Some(Reason::Limit(LimitKind::Idle)) => (Ending::TimedOut, Some(LimitKind::Idle)),
         Some(Reason::Limit(limit)) => (Ending::LimitKilled, Some(limit)),
         None if shell_signal == Some(SIGKILL) && (oom || burnt) => (Ending::LimitKilled, ran_into),
         None if matches!(shell_signal, Some(SIGXCPU | SIGXFSZ)) => (Ending::LimitKilled, ran_into),

@@ -9,6 +9,7 @@ use glovebox_model::{Code, Error, Isolation, Profile, Result, Stage, Usage};
 
 use super::attend::{Attend, attend};
 use super::cli::{Cli, unreachable};
+use super::controls::DETACH_KEYS;
 use super::create::Blueprint;
 use super::ending::{ended, lost, refusal};
 use super::engine::{Engine, Removal};
@@ -65,6 +66,7 @@ impl Design {
             environment,
             filter: self.filter.as_deref(),
             stdin,
+            terminal: false,
             deadline: None,
             cwd,
             argv,
@@ -113,6 +115,7 @@ impl Fresh {
         let mut blueprint = design.blueprint(&environment, &words.argv, words.cwd, stdin);
         // Later than the keeper.
         let wall = run.profile.limits.wall_ms.duration();
+        blueprint.terminal = run.terminal.is_some();
         blueprint.deadline = Some(wall.saturating_add(BACKSTOP));
         let id = engine.create(cli, &blueprint)?;
         if run.cancel.is_asked() {
@@ -124,6 +127,9 @@ impl Fresh {
         if stdin {
             start.push("--interactive");
         }
+        if run.terminal.is_some() {
+            start.push(DETACH_KEYS);
+        }
         start.push(name);
         let sink = run.sink;
         let mut attended = attend(Attend {
@@ -132,6 +138,8 @@ impl Fresh {
             profile: run.profile,
             watched: run.watched,
             stdin: run.stdin,
+            terminal: run.terminal,
+            control: run.control,
             sink: &mut *sink,
             cancel: run.cancel,
             parents: &engine.parents,
@@ -141,6 +149,7 @@ impl Fresh {
             term: os(&["kill", "--signal=TERM", name]),
             // Whatever state it is in, paused or half started.
             kill: os(&["rm", "--force", "--volumes", name]),
+            signal: os(&["kill", name]),
         })?;
         if attended.status.is_none() {
             engine.orphan(name);

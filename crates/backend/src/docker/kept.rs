@@ -21,7 +21,7 @@ use super::inspect;
 use super::place::{ARTIFACTS, INPUTS, Places, WORK, give, path_of};
 use super::settings::User;
 use crate::ended::Ended;
-use crate::sandbox::{Kept, Run, TeardownGuard, no_secrets};
+use crate::sandbox::{Kept, Run, TeardownGuard, no_secrets, no_session};
 use crate::spec::{ExecDirs, Place, Spec};
 
 /// Where the directories of its execs are attached, on our side.
@@ -378,6 +378,8 @@ impl Container {
             profile: run.profile,
             watched: run.watched,
             stdin: run.stdin,
+            terminal: None,
+            control: None,
             sink: &mut *sink,
             cancel: run.cancel,
             parents: &self.engine.parents,
@@ -386,6 +388,7 @@ impl Container {
             guard: guard.as_ref(),
             term: os(&["exec", &user, &self.name, "sh", "-c", "kill -TERM -1"]),
             kill: os(&["kill", &self.name]),
+            signal: os(&["kill", &self.name]),
         })?;
         if attended.status.is_none() {
             return Err(unreachable(
@@ -514,6 +517,7 @@ impl Kept for Container {
 
     fn run(&mut self, room: ExecDirs<'_>, run: Run<'_>) -> Result<Ended> {
         no_secrets("docker", run.secrets)?;
+        no_session("docker", &run)?;
         // A path that no engine can take is refused before anything is moved.
         text(&run.order.cwd, "the working directory")?;
         self.furnish(room)?;

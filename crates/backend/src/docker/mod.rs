@@ -5,6 +5,7 @@ mod account;
 mod attend;
 pub(crate) mod binds;
 mod cli;
+mod controls;
 mod create;
 mod ending;
 mod engine;

@@ -139,6 +139,11 @@ impl Inlet {
         self.pipe.as_ref().filter(|_| !self.waiting.is_empty())
     }
 
+    /// Written before everything that waits.
+    pub(super) fn put_first(&mut self, byte: u8) {
+        self.waiting.insert(0, byte);
+    }
+
     pub(super) fn read(&mut self, buffer: &mut [u8]) {
         let Some(source) = &self.source else { return };
         match rustix::io::read(source, &mut *buffer) {

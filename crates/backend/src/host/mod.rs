@@ -25,7 +25,7 @@ use self::variables::Variables;
 use crate::disk::Disk;
 use crate::ended::Ended;
 use crate::native::pump::{Inlet, Outlet};
-use crate::sandbox::{Run, Sandbox, TeardownGuard, no_observation, no_secrets};
+use crate::sandbox::{Run, Sandbox, TeardownGuard, no_observation, no_secrets, no_session};
 use crate::spec::{Spec, c_string};
 
 const MARK: &str = "GLOVEBOX_RUN";
@@ -117,7 +117,9 @@ impl Sandbox for Host {
     }
 
     fn run(self: Box<Self>, run: Run<'_>) -> (Result<Ended>, TeardownGuard) {
-        let ended = no_secrets("host", run.secrets).and_then(|()| self.execute(run));
+        let ended = no_secrets("host", run.secrets)
+            .and_then(|()| no_session("host", &run))
+            .and_then(|()| self.execute(run));
         (ended, TeardownGuard::nothing())
     }
 

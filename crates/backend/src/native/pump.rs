@@ -1,7 +1,8 @@
-//! The payload's standard streams: pipes whose far ends only the payload holds.
+//! The payload's standard streams: pipes, or a terminal, whose far ends only the payload holds.
 
 use glovebox_model::Stream;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -10,6 +11,8 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use crate::streams::Sink;
 
 const CHUNK: usize = 64 << 10;
+/// How soon a terminal that no program has open is looked at again.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Whether there may be more at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +27,16 @@ pub(crate) struct Outlet {
     stream: Stream,
     /// None after the end.
     pipe: Option<OwnedFd>,
+    kind: Kind,
+    /// Nothing can come before.
+    quiet_until: Option<Instant>,
+}
+
+/// What the payload has at the other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Pipe,
+    Terminal,
 }
 
 impl Outlet {
@@ -35,13 +48,40 @@ impl Outlet {
             Self {
                 stream,
                 pipe: Some(ours),
+                kind: Kind::Pipe,
+                quiet_until: None,
             },
             theirs,
         ))
     }
 
+    /// For a terminal that is still to be opened, or what has its output there.
+    pub(crate) fn of_terminal(stream: Stream) -> Self {
+        Self {
+            stream,
+            pipe: None,
+            kind: Kind::Terminal,
+            quiet_until: None,
+        }
+    }
+
+    /// `controlling` does not block.
+    pub(crate) fn connect(&mut self, controlling: OwnedFd) {
+        self.pipe = Some(controlling);
+    }
+
     pub(crate) fn pipe(&self) -> Option<&OwnedFd> {
         self.pipe.as_ref()
+    }
+
+    /// To be polled for reading.
+    pub(crate) fn open(&self, now: Instant) -> Option<&OwnedFd> {
+        self.pipe.as_ref().filter(|_| self.next_look(now).is_none())
+    }
+
+    /// When it is to be looked at although nothing came.
+    pub(crate) fn next_look(&self, now: Instant) -> Option<Instant> {
+        self.quiet_until.filter(|until| now < *until)
     }
 
     /// Takes what is there, at most one chunk, so that one loud stream never starves the rest.
@@ -51,11 +91,20 @@ impl Outlet {
         };
         match rustix::io::read(pipe, &mut *buffer) {
             Ok(count) if count > 0 => {
+                self.quiet_until = None;
                 sink.output(self.stream, &buffer[..count]);
                 Taken::Some
             }
             Err(Errno::INTR) => Taken::Some,
-            Err(Errno::AGAIN) => Taken::Nothing,
+            Err(Errno::AGAIN) => {
+                self.quiet_until = None;
+                Taken::Nothing
+            }
+            // No program has it open. One whose terminal it is may open it again.
+            Err(Errno::IO) if self.kind == Kind::Terminal => {
+                self.quiet_until = Some(Instant::now() + PAUSE);
+                Taken::Nothing
+            }
             Ok(_) | Err(_) => {
                 self.pipe = None;
                 Taken::Nothing
@@ -74,6 +123,7 @@ pub(crate) struct Inlet {
     source: Option<OwnedFd>,
     pipe: Option<OwnedFd>,
     waiting: Vec<u8>,
+    kind: Kind,
 }
 
 impl Inlet {
@@ -90,6 +140,7 @@ impl Inlet {
                     source: None,
                     pipe: None,
                     waiting: Vec::new(),
+                    kind: Kind::Pipe,
                 },
                 null,
             ));
@@ -106,7 +157,23 @@ impl Inlet {
             source,
             pipe,
             waiting: Vec::new(),
+            kind: Kind::Pipe,
         })
+    }
+
+    /// For a terminal that is still to be opened: until then nothing is read.
+    pub(crate) fn of_terminal(source: Option<OwnedFd>) -> Self {
+        Self {
+            source,
+            pipe: None,
+            waiting: Vec::new(),
+            kind: Kind::Terminal,
+        }
+    }
+
+    /// `controlling` does not block.
+    pub(crate) fn connect(&mut self, controlling: OwnedFd) {
+        self.pipe = Some(controlling);
     }
 
     /// To be polled for reading, while there is nothing to write.
@@ -124,10 +191,10 @@ impl Inlet {
     pub(crate) fn read(&mut self, buffer: &mut [u8]) {
         let Some(source) = &self.source else { return };
         match rustix::io::read(source.as_fd(), &mut *buffer) {
-            Ok(0) => self.close(),
+            Ok(0) => self.end(),
             Ok(count) => self.waiting.extend_from_slice(&buffer[..count]),
             Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(_) => self.close(),
+            Err(_) => self.end(),
         }
     }
 
@@ -136,8 +203,18 @@ impl Inlet {
         match rustix::io::write(pipe, &self.waiting) {
             Ok(count) => drop(self.waiting.drain(..count)),
             Err(Errno::AGAIN | Errno::INTR) => {}
+            // What is typed while no program has it open reaches none.
+            Err(Errno::IO) if self.kind == Kind::Terminal => self.waiting.clear(),
             // The payload does not read any more.
             Err(_) => self.close(),
+        }
+    }
+
+    /// Who reads from a terminal sees an end when its key is typed, and hears of no other.
+    fn end(&mut self) {
+        match self.kind {
+            Kind::Pipe => self.close(),
+            Kind::Terminal => self.source = None,
         }
     }
 

@@ -183,9 +183,11 @@ impl House {
             profile: &self.profile,
             watched: &watched,
             stdin: asked.stdin.map(|text| piped(&text)),
+            terminal: None,
             secrets: &[],
             sink: &mut said,
             cancel: &cancel,
+            control: None,
         };
         let (outcome, remains) = sandbox.run(run);
         drop(remains);
@@ -236,9 +238,11 @@ impl House {
             profile: &self.profile,
             watched: &watched,
             stdin: asked.stdin.map(|text| piped(&text)),
+            terminal: None,
             secrets: &[],
             sink: &mut said,
             cancel: &cancel,
+            control: None,
         };
         let outcome = kept.run(room, run);
         said.outcome = Some(outcome);
@@ -388,6 +392,7 @@ pub(crate) fn profile(runtime: &str) -> Profile {
     Profile {
         limits: Limits {
             wall_ms: Millis::secs(40),
+            session_ms: Millis::secs(20),
             cpu_ms: Millis::secs(20),
             memory_bytes: Bytes::mib(256),
             // gVisor's own threads count too.

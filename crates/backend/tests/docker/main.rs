@@ -9,3 +9,4 @@ mod harness;
 mod image;
 mod kept;
 mod outages;
+mod sessions;

@@ -130,9 +130,11 @@ impl Bench {
             profile: &self.profile,
             watched: &[&self.work, &self.artifacts],
             stdin,
+            terminal: None,
             secrets: &[],
             sink: &mut both,
             cancel,
+            control: None,
         });
         drop(remains);
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -179,6 +181,7 @@ fn profile() -> Profile {
     Profile {
         limits: Limits {
             wall_ms: Millis::secs(60),
+            session_ms: Millis::secs(30),
             cpu_ms: Millis::secs(30),
             memory_bytes: Bytes::mib(512),
             pids: Count(64),

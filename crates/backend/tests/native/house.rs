@@ -69,9 +69,11 @@ impl House {
             profile: &profile,
             watched: &[],
             stdin: Some(stdin),
+            terminal: None,
             secrets: &[],
             sink,
             cancel: &cancel,
+            control: None,
         });
         drop(remains);
         ended
@@ -251,9 +253,11 @@ pub(crate) fn run(
         profile,
         watched: &[],
         stdin,
+        terminal: None,
         secrets: &[],
         sink: &mut both,
         cancel: &cancel,
+        control: None,
     });
     drop(remains);
     ended.map(|ended| both.told(ended))
@@ -270,6 +274,7 @@ pub(crate) fn profile() -> Profile {
     Profile {
         limits: Limits {
             wall_ms: Millis::secs(120),
+            session_ms: Millis::secs(60),
             cpu_ms: Millis::secs(60),
             memory_bytes: Bytes::mib(64),
             pids: Count(32),

@@ -18,6 +18,7 @@ mod mounts;
 mod network;
 mod observe;
 mod overlay;
+mod terminal;
 mod warm;
 
 fn main() -> std::process::ExitCode {
@@ -28,6 +29,7 @@ fn main() -> std::process::ExitCode {
         network::cases(),
         observe::cases(),
         overlay::cases(),
+        terminal::cases(),
         warm::cases(),
     ];
     harness::run(&cases.concat())

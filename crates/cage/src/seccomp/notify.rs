@@ -11,7 +11,7 @@ use crate::observe::{OPENS_NOTHING, OPENS_TO_WRITE, Shape, Watch, Watched};
 const NOTIFY: Instruction = op(RET, RET_USER_NOTIF);
 
 /// Pid 1 itself is under this filter, and nobody would answer it before the listener is handed over:
-/// what it sends and its end are let through by a word in the last register that only it knows.
+/// what it sends and opens and its end are let through by a word in the last register that only it knows.
 pub(crate) fn compile(watches: &[Watch], seal: u64, arch: Arch) -> Vec<Instruction> {
     let mut program = vec![
         op(LD_ABS, ARCH),
@@ -45,7 +45,7 @@ fn leaf(shape: Shape, watches: &[Watch], seal: u64) -> Option<Vec<Instruction>> 
         Shape::Address { address, .. } => watched(Watch::Network).then(|| unless_null(address)),
         Shape::Open { flags, .. } => match (watched(Watch::Writes), watched(Watch::Reads)) {
             (false, false) => None,
-            (writes, reads) => Some(opening(flags, writes, reads)),
+            (writes, reads) => Some([sealed(seal), opening(flags, writes, reads)].concat()),
         },
         Shape::Change(_) | Shape::Rename { .. } | Shape::Link { .. } | Shape::Symlink { .. } => {
             watched(Watch::Writes).then(|| vec![NOTIFY])
@@ -54,6 +54,10 @@ fn leaf(shape: Shape, watches: &[Watch], seal: u64) -> Option<Vec<Instruction>> 
 }
 
 fn unless_sealed(seal: u64) -> Vec<Instruction> {
+    [sealed(seal), vec![NOTIFY]].concat()
+}
+
+fn sealed(seal: u64) -> Vec<Instruction> {
     const LAST: u32 = 5;
     let [low, high] = [seal & u64::from(u32::MAX), seal >> 32]
         .map(|half| u32::try_from(half).unwrap_or_default());
@@ -63,7 +67,6 @@ fn unless_sealed(seal: u64) -> Vec<Instruction> {
         op(LD_ABS, arg(LAST) + 4),
         jump(JEQ, high, 0, 1),
         ALLOW,
-        NOTIFY,
     ]
 }
 
@@ -171,6 +174,18 @@ mod tests {
             (&[Writes], "openat", &[0, AT, 0o1], Answer::Notify),
             (&[Writes], "openat", &[0, AT, 0o2], Answer::Notify),
             (&[Writes], "openat", &[0, AT, 0o100], Answer::Notify),
+            (
+                &[Writes],
+                "openat",
+                &[0, AT, 0o2, 0, 0, SEAL],
+                Answer::Allow,
+            ),
+            (
+                &[Writes],
+                "openat",
+                &[0, AT, 0o2, 0, 0, !SEAL],
+                Answer::Notify,
+            ),
             (&[Writes], "open", &[AT, 0o1000], Answer::Notify),
             (&[Writes], "openat", &[0, AT, 0o10_000_000], Answer::Allow),
             (&[Writes], "renameat2", &[0, AT, 0, AT], Answer::Notify),

@@ -14,6 +14,7 @@ use crate::handle::Handle;
 use crate::keeper::Ends;
 use crate::lease::Lease;
 use crate::moment::Moment;
+use crate::stat;
 use crate::sys::{self, Forked};
 use crate::wire::{self, FromSpawner, ToSpawner};
 
@@ -46,7 +47,7 @@ impl Spawner {
     /// Forks it. Call it first of all: what is in memory now stays in its memory.
     pub fn fork() -> Result<Self, SpawnError> {
         // A lock that another thread holds would stay locked in the child for ever.
-        if sys::threads()? != 1 {
+        if stat::threads()? != 1 {
             return Err(SpawnError::Threads);
         }
         let (requests, theirs) = wire::pair()?;

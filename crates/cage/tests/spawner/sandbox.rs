@@ -53,8 +53,9 @@ pub(crate) fn start_unheard(handle: &Handle, line: &str) {
         env: vec![c"PATH=/usr/bin:/bin".into()],
         cwd: c"/".into(),
         path: vec![c"/usr/bin".into(), c"/bin".into()],
+        terminal: None,
     };
-    handle.execute(order, [null.as_fd(); 3], &[]).unwrap();
+    handle.execute(order, Some([null.as_fd(); 3]), &[]).unwrap();
 }
 
 /// Waits for its end: the raw wait status, and what was used.

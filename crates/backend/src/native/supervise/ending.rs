@@ -39,6 +39,9 @@ impl Run<'_> {
             (Some(Reason::Limit(LimitKind::Wall)), _, _) => {
                 (Ending::TimedOut, Some(ran_into.unwrap_or(LimitKind::Wall)))
             }
+            (Some(Reason::Limit(LimitKind::Idle)), _, _) => {
+                (Ending::TimedOut, Some(LimitKind::Idle))
+            }
             (Some(Reason::Limit(limit)), _, _) => (Ending::LimitKilled, Some(limit)),
             (None, Some(code), _) => (Ending::Exited { code }, ran_into),
             (None, None, Some(SIGKILL)) if oom => (Ending::LimitKilled, Some(LimitKind::Memory)),

@@ -1,21 +1,27 @@
 //! One loop around a running payload: its streams, its time, its limits, its end.
 
+mod control;
 mod ending;
 mod leaving;
+mod refusals;
 mod terms;
 mod wiring;
 
 use std::time::{Duration, Instant};
 
 use glovebox_cage::{Event, Moment, Scratch};
-use glovebox_model::{Code, Error, LimitKind, Profile, Result, Stage};
+use glovebox_model::{Error, LimitKind, Profile, Result};
 use glovebox_workspace::Dir;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use self::control::Controls;
+use self::refusals::no_cwd;
+pub(crate) use self::refusals::no_exec;
 use self::terms::allow;
 pub(crate) use self::terms::lease_over;
+pub(super) use self::wiring::cage_order;
 use self::wiring::{Feed, Listener, Wiring};
 use super::baseline::Baseline;
 use super::notices::Notices;
@@ -25,7 +31,7 @@ use super::pump::{Inlet, Outlet, Taken};
 use super::sandbox::{Seat, broken, setup_failed};
 use super::watch::Watch;
 use crate::ended::Ended;
-use crate::spec::{Order, c_string};
+use crate::spec::Order;
 use crate::streams::{Cancel, Sink};
 
 /// Building takes milliseconds; a file system that hangs must not hang the caller.
@@ -122,16 +128,23 @@ pub(super) fn run(seat: &Seat, opening: Opening, asked: crate::sandbox::Run<'_>)
         profile,
         watched,
         stdin,
+        terminal,
         secrets,
         sink,
         cancel,
+        control,
     } = asked;
     let started = Parcels::pack(secrets).and_then(|parcels| {
-        let (feed, asked) = (Feed { stdin, parcels }, (order, profile));
-        Run::start(seat, opening, asked, watched, feed)
+        let feed = Feed {
+            stdin,
+            terminal,
+            parcels,
+        };
+        Run::start(seat, opening, (order, profile), watched, feed)
     });
     match started {
         Ok(mut run) => {
+            run.controls.asked = control;
             let ended = see_through(&mut run, sink, cancel);
             let stands = run.end == Some(End::Emptied);
             let ended = ended.and_then(|()| run.conclude());
@@ -175,12 +188,15 @@ struct Run<'run> {
     listener: Option<Listener>,
     /// When the order was given to a sandbox that stood; none while it is being built.
     started: Option<Instant>,
+    /// The sink knows that it has.
+    announced: bool,
     ended: Option<Instant>,
     deadline: Instant,
     /// When the keeper was last told how long it may go on.
     told: Instant,
     inlet: Inlet,
     outlets: [Outlet; 2],
+    controls: Controls<'run>,
     watch: Watch<'run>,
     stopping: Option<Stopping>,
     report: Report,
@@ -215,6 +231,7 @@ impl<'run> Run<'run> {
         allow(seat, profile)?;
         let mut watch = Watch::new(profile, watched, now, baseline);
         init.into_iter().for_each(|init| watch.born(init));
+        let controls = Controls::new(feed.terminal);
         let Wiring {
             inlet,
             outlets,
@@ -230,11 +247,13 @@ impl<'run> Run<'run> {
             baseline,
             listener,
             started,
+            announced: false,
             ended: None,
             deadline,
             told: now,
             inlet,
             outlets,
+            controls,
             watch,
             stopping: None,
             report: Report::default(),
@@ -263,12 +282,23 @@ impl<'run> Run<'run> {
         if let (true, Some(calls)) = (ready.calls, self.seat.handle.calls()) {
             self.notices.serve(calls, sink);
         }
-        self.notices.look(Instant::now(), sink);
+        if self.started.is_some() && !self.announced {
+            self.announced = true;
+            sink.started();
+        }
+        let now = Instant::now();
+        self.notices.look(now, sink);
+        if ready.quiet {
+            sink.look(now);
+        }
         if ready.init {
             self.hear_init()?;
         }
         if ready.control {
             self.hear_control()?;
+        }
+        if ready.acts && self.controls.obey(&self.seat.handle) && self.stopping.is_none() {
+            self.stop(Reason::Limit(LimitKind::Idle), GRACE);
         }
         if ready.cancel {
             self.canceled(cancel.take());
@@ -303,10 +333,15 @@ impl<'run> Run<'run> {
             slots.inlet = Some(fds.len());
             fds.push(PollFd::new(pipe, PollFlags::OUT));
         }
+        if let Some(acts) = self.controls.fd() {
+            slots.acts = Some(fds.len());
+            fds.push(PollFd::from_borrowed_fd(acts, PollFlags::IN));
+        }
+        let now = Instant::now();
         // Who is not read makes the program wait, and nobody else: clock and limits go on.
         let open = sink.has_room();
         for (slot, outlet) in slots.outlets.iter_mut().zip(&self.outlets) {
-            if let Some(pipe) = outlet.pipe().filter(|_| open) {
+            if let Some(pipe) = outlet.open(now).filter(|_| open) {
                 *slot = Some(fds.len());
                 fds.push(PollFd::new(pipe, PollFlags::IN));
             }
@@ -315,11 +350,10 @@ impl<'run> Run<'run> {
             slots.calls = Some(fds.len());
             fds.push(PollFd::new(calls, PollFlags::IN));
         }
-        let now = Instant::now();
-        let alarm = if open {
-            self.next_alarm()
-        } else {
-            self.next_alarm().min(now + ROOM)
+        let alarm = self.next_alarm();
+        let alarm = match open {
+            true => sink.next_look().map_or(alarm, |look| look.min(alarm)),
+            false => alarm.min(now + ROOM),
         };
         let patience = alarm.saturating_duration_since(now);
         // Rounded up, so that the alarm is due when poll returns.
@@ -330,14 +364,17 @@ impl<'run> Run<'run> {
             Err(errno) => return Err(broken(&errno)),
         }
         let is_ready = |slot: Option<usize>| slot.is_some_and(|at| !fds[at].revents().is_empty());
+        let outlets = slots.outlets.map(is_ready);
         Ok(Ready {
+            quiet: open && outlets == [false; 2],
             control: is_ready(Some(0)),
             cancel: is_ready(Some(1)),
             init: is_ready(slots.init),
             source: is_ready(slots.source),
             inlet: is_ready(slots.inlet),
-            outlets: slots.outlets.map(is_ready),
+            outlets,
             calls: is_ready(slots.calls),
+            acts: is_ready(slots.acts),
         })
     }
 
@@ -349,8 +386,12 @@ impl<'run> Run<'run> {
             Some(_) => Instant::now() + GRACE,
         };
         let end = end.min(self.watch.next());
-        let end = end.min(self.next_word().unwrap_or(end));
-        self.notices.next_look().map_or(end, |look| look.min(end))
+        let now = Instant::now();
+        let looks = self.outlets.iter().filter_map(|it| it.next_look(now));
+        let looks = looks.chain(self.next_word());
+        looks
+            .chain(self.notices.next_look())
+            .fold(end, Instant::min)
     }
 
     fn clock(&mut self) {
@@ -440,6 +481,7 @@ impl<'run> Run<'run> {
                 self.deadline = now + self.profile.limits.wall_ms.duration();
                 self.tell_keeper_of_start(now);
             }
+            Some(Event::Terminal(terminal)) => self.connect(terminal)?,
             Some(Event::Exited {
                 status,
                 scratch,
@@ -486,6 +528,7 @@ impl<'run> Run<'run> {
             Event::Vanished => return Err(broken(&"it was killed")),
             Event::Failed(failure) => return Err(setup_failed(&failure)),
             Event::Ready
+            | Event::Terminal(_)
             | Event::Detached
             | Event::Guards
             | Event::CwdFailed { .. }
@@ -536,6 +579,7 @@ struct Slots {
     inlet: Option<usize>,
     outlets: [Option<usize>; 2],
     calls: Option<usize>,
+    acts: Option<usize>,
 }
 
 struct Ready {
@@ -545,48 +589,8 @@ struct Ready {
     source: bool,
     inlet: bool,
     outlets: [bool; 2],
+    /// All output was read that there is.
+    quiet: bool,
     calls: bool,
-}
-
-pub(super) fn cage_order(order: &Order) -> glovebox_cage::Order {
-    let env = order.env.iter().filter_map(|(key, value)| {
-        let mut pair = key.as_bytes().to_vec();
-        pair.push(b'=');
-        pair.extend_from_slice(value.as_bytes());
-        std::ffi::CString::new(pair).ok()
-    });
-    glovebox_cage::Order {
-        argv: order.argv.iter().map(c_string).collect(),
-        env: env.collect(),
-        cwd: c_string(&order.cwd),
-        path: order.path.iter().map(c_string).collect(),
-    }
-}
-
-fn no_cwd(errno: i32) -> Error {
-    Error::new(
-        Code::CwdNotFound,
-        Stage::Run,
-        "the working directory cannot be entered",
-    )
-    .caused_by(std::io::Error::from_raw_os_error(errno))
-    .hint("`--cwd` is relative to the workspace, or absolute below `/workspace`")
-}
-
-pub(crate) fn no_exec(errno: i32) -> Error {
-    let cause = std::io::Error::from_raw_os_error(errno);
-    match Errno::from_raw_os_error(errno) {
-        Errno::NOENT | Errno::NOTDIR => {
-            Error::new(Code::CommandNotFound, Stage::Run, "the command was not found")
-                .caused_by(cause)
-        }
-        Errno::TOOBIG => {
-            Error::new(Code::InvalidArgument, Stage::Run, "the arguments are too long to execute")
-                .caused_by(cause)
-                .hint("one argument may have 128 KiB and all together 2 MiB; pass large data with `--stdin` or `--input FILE`")
-        }
-        _ => Error::new(Code::CommandNotExecutable, Stage::Run, "the command cannot be executed")
-            .caused_by(cause)
-            .hint("is it executable (`chmod +x`) and made for this machine?"),
-    }
+    acts: bool,
 }

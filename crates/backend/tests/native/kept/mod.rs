@@ -3,7 +3,7 @@
 mod apart;
 mod image;
 mod limits;
-mod stays;
+pub(crate) mod stays;
 
 use crate::harness::{self, Caller, Case};
 

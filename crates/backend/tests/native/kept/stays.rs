@@ -31,9 +31,11 @@ pub(crate) fn run(
             profile,
             watched: &[],
             stdin: None,
+            terminal: None,
             secrets: &[],
             sink: &mut both,
             cancel: &cancel,
+            control: None,
         },
     );
     ended.map(|ended| both.told(ended))
@@ -166,9 +168,11 @@ pub(crate) fn canceled_it_stays_usable() {
             profile: &profile,
             watched: &[],
             stdin: None,
+            terminal: None,
             secrets: &[],
             sink: &mut both,
             cancel: &cancel,
+            control: None,
         },
     );
     assert_eq!(ended.unwrap().ending, Ending::Canceled);

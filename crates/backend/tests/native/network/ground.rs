@@ -51,9 +51,11 @@ pub(crate) fn see(
         profile,
         watched: &[],
         stdin: None,
+        terminal: None,
         secrets,
         sink: &mut both,
         cancel: &cancel,
+        control: None,
     });
     drop(remains);
     ended.map(|ended| both.told(ended))

@@ -186,9 +186,11 @@ fn run(
         profile,
         watched: &[],
         stdin: None,
+        terminal: None,
         secrets,
         sink: &mut both,
         cancel: &cancel,
+        control: None,
     };
     let ended = kept.run(rooms.room(), run)?;
     Ok(both.told(ended))
@@ -231,9 +233,11 @@ pub(crate) fn the_next_run_finds_nothing_of_them() {
             profile: &profile,
             watched: &[],
             stdin: None,
+            terminal: None,
             secrets: &secrets[..1],
             sink: &mut Both::default(),
             cancel: &cancel,
+            control: None,
         };
         kept.run(rooms.room(), run).unwrap_err()
     };

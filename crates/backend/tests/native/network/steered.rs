@@ -198,9 +198,11 @@ pub(crate) fn a_kept_sandbox_has_one_way_out_for_all_its_runs() {
             profile: &profile,
             watched: &[],
             stdin: None,
+            terminal: None,
             secrets: &[],
             sink: &mut both,
             cancel: &cancel,
+            control: None,
         };
         let ended = kept.run(rooms.room(), run).unwrap();
         assert_eq!(ended.ending, Ending::Exited { code: 0 });

@@ -120,9 +120,11 @@ pub(crate) fn run(prepared: Prepared, profile: &Profile, order: &Order) -> (Resu
         profile,
         watched: &[],
         stdin: None,
+        terminal: None,
         secrets: &[],
         sink: &mut told,
         cancel: &cancel,
+        control: None,
     });
     drop(remains);
     (ended, told)

@@ -3,7 +3,7 @@
 mod effects;
 mod execs;
 mod flood;
-mod ground;
+pub(crate) mod ground;
 mod odd;
 mod reach;
 mod refused;

@@ -113,9 +113,11 @@ impl Ground {
             profile: &self.profile,
             watched,
             stdin,
+            terminal: None,
             secrets: &[],
             sink: &mut both,
             cancel: &cancel,
+            control: None,
         });
         drop(remains);
         ended.map(|ended| both.told(ended))

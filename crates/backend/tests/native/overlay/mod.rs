@@ -1,7 +1,7 @@
 //! Execs on a layer over their workspace: what they see, what they cannot reach, what is left of them.
 
 mod attacks;
-mod ground;
+pub(crate) mod ground;
 mod over;
 mod quota;
 mod refused;

@@ -182,9 +182,11 @@ pub(crate) fn canceled_it_ends() {
         profile: &profile,
         watched: &[],
         stdin: None,
+        terminal: None,
         secrets: &[],
         sink: &mut both,
         cancel: &cancel,
+        control: None,
     });
     drop(remains);
     assert_eq!(ended.unwrap().ending, Ending::Canceled);
