@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use glovebox_backend::{Cancel, Native, Sink};
+use glovebox_backend::{Cancel, Control, Native, Sink};
 use glovebox_model::{Error, Result};
 use glovebox_policy::{Config, HostFacts, Surface};
 use glovebox_store::{StateDir, Store};
@@ -27,6 +27,8 @@ pub struct Io<'io> {
     /// Output as it comes, beside the files.
     pub live: &'io mut dyn Sink,
     pub cancel: &'io Cancel,
+    /// What is done to the program of a session while it runs.
+    pub control: Option<&'io Control>,
     /// Why it was canceled, when it was not the caller who did.
     pub stopped: Option<&'io dyn Fn() -> Option<Error>>,
     /// Who is asked when policy wants a person to agree.
@@ -48,6 +50,7 @@ impl<'io> Io<'io> {
             stdin: None,
             live,
             cancel,
+            control: None,
             stopped: None,
             approver: None,
             effects: None,

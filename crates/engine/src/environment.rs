@@ -99,6 +99,20 @@ pub(crate) fn of(
     with(Some(exec), toolchains, network, asked, beside)
 }
 
+/// Of a program that people look at, instead of what tells it that there are none.
+pub(crate) fn for_terminal(env: &mut Vec<(ByteString, ByteString)>, asked: &[EnvVar]) {
+    let is_asked = |key: &str| asked.iter().any(|it| it.key.as_str() == key);
+    for key in ["NO_COLOR", "PAGER", "GIT_PAGER", "TERM"] {
+        if !is_asked(key) {
+            env.retain(|(known, _)| known.as_bytes() != key.as_bytes());
+        }
+    }
+    if !is_asked("TERM") {
+        let text = |text: &str| ByteString::try_from(text).unwrap_or_default();
+        env.push((text("TERM"), text("xterm-256color")));
+    }
+}
+
 fn with(
     exec: Option<&ExecId>,
     toolchains: &Toolchains,

@@ -22,6 +22,7 @@ mod pull;
 mod recovery;
 mod sandboxes;
 mod secrets;
+mod sessions;
 mod settings;
 mod skill;
 mod stage;
@@ -33,14 +34,14 @@ pub use approvals::{Approvals, Approver, Difference, Replayed};
 pub use backends::{BackendView, probe_docker};
 pub use dispatch::{
     Attended, ContainerEngine, Dispatcher, Drained, EVENTS_KEPT, Event, EventPage, Health,
-    KEYS_KEPT, LEASE, Load, Progress, ServerConfig, Spawner, Submission, Submitted, What,
-    check_settings,
+    KEYS_KEPT, LEASE, Load, Progress, ServerConfig, ServerPurpose, Spawner, Submission, Submitted,
+    What, check_settings,
 };
 pub use effects::{Listener, Rehearsed, Simulations};
 pub use engine::{Engine, Io, KeeperSlot, Settings};
 pub use glovebox_backend::probe;
 pub use glovebox_backend::{Cancel, Canceler, EngineFacts, Sink};
-pub use glovebox_cage::{Handle as Keeper, take_variable};
+pub use glovebox_cage::{Handle as Keeper, close_inherited, take_variable};
 pub use glovebox_egress::retrieve::{RetrieveRequest, Retrieved};
 pub use network::{EgressRuntime, Network};
 pub use patience::Wait;
@@ -55,6 +56,9 @@ pub use sandboxes::{
 pub use secrets::{
     GRANT_MOST, GrantSecret, Hold, KeySource, KnownSecret, LogMask, Masks, NewKey, OpenedSecret,
     Removal, Revocation, Revoked, RevokedWatch, Rotated, Secrets, SetSecret, Vault,
+};
+pub use sessions::{
+    PendingAnswer, SessionCommand, SessionOrder, SessionRead, keep_session, session_terms,
 };
 pub use settings::{ToolchainSettings, host_facts};
 pub use visibility::{OF_AGENT, Seen, Viewer, hashed, named_after, of_session};

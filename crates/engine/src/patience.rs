@@ -16,6 +16,10 @@ pub enum Wait {
     Token,
     /// For a program that was asked to stop.
     Grace,
+    /// For a server to come back to its sessions.
+    Orphans,
+    /// For the rest of what may begin a secret.
+    Held,
     /// Until what happened to sandboxes behind our back is looked at again.
     Care,
 }
@@ -37,6 +41,8 @@ fn told(wait: Wait) -> Option<Duration> {
         Wait::Request => "request",
         Wait::Token => "token",
         Wait::Grace => "grace",
+        Wait::Orphans => "orphans",
+        Wait::Held => "held",
         Wait::Care => "care",
     };
     let mut pairs = said.split(',').filter_map(|it| it.split_once(':'));

@@ -8,6 +8,7 @@ use glovebox_model::{
     Code, Correlation, Error, Exec, Lifetime, ProjectId, Result, Sandbox, SpaceId, Stage, Token,
 };
 use glovebox_policy::Sight;
+use serde::{Deserialize, Serialize};
 
 use crate::policy::ActivePolicy;
 
@@ -16,7 +17,7 @@ pub const OF_AGENT: &str = "agent-";
 const OF_SESSION: &str = "session-";
 
 /// A caller of a server, as far as its token says who it is; never what a request says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Viewer {
     space: SpaceId,
     /// None: people, and an orchestrator. Everything of the space is there for them.
@@ -24,7 +25,7 @@ pub struct Viewer {
 }
 
 /// What an agent's token is bound to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Bound {
     agent: String,
     user: Option<String>,
@@ -56,6 +57,16 @@ impl Viewer {
     /// The one agent that they are.
     pub fn agent(&self) -> Option<&str> {
         self.agent.as_ref().map(|it| it.agent.as_str())
+    }
+
+    pub(crate) fn is_same_agent(&self, other: &Self) -> bool {
+        let agent = |it: &Self| it.agent.as_ref().map(|it| it.agent.clone());
+        self.space == other.space && agent(self) == agent(other)
+    }
+
+    /// Whether it is their own, whatever else `[agents] see` shows them.
+    pub(crate) fn owns(&self, ids: &Correlation) -> bool {
+        self.see(Sight::Own, ids)
     }
 
     /// The agent of an exec, as far as it is proven for whom and in which conversation it acts.

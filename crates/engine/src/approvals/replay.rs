@@ -165,6 +165,7 @@ fn as_call(exec: &Exec) -> Call {
         justification: None,
         writes: exec.writes,
         simulation: None,
+        session: exec.session,
         over: None,
         preview: None,
         skill: skill(exec),

@@ -184,6 +184,9 @@ impl Dispatcher {
         if !self.engine.workspaces.can_take(&record) {
             return self.end_of_another(opened, record);
         }
+        if record.session.is_some() {
+            return self.end_without_keeper(opened, record);
+        }
         let space = &record.ids.space_id;
         let project = self
             .seal()
@@ -213,6 +216,14 @@ impl Dispatcher {
     /// Whether nothing can come of it any more, wherever it waits.
     pub(super) fn is_over(&self, exec: &Exec) -> Result<bool> {
         Ok(self.why_over(exec)?.is_some())
+    }
+
+    /// Of a session that waited, and whose keeper died: people are asked no longer.
+    pub(super) fn end_without_keeper(&self, opened: Opened, record: Exec) -> Result<()> {
+        let message = "the process that would have kept this session is gone";
+        let error = Error::new(Code::Lost, Stage::Admit, message).hint("start the session again");
+        self.store()?.close(opened, ended(record, error))?;
+        Ok(())
     }
 
     /// Of one that could not be carried out here, and was taken to be ended: its request is over, or

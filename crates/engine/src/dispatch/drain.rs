@@ -42,6 +42,7 @@ impl Dispatcher {
     /// The same for the process of one session under a name that nobody has again: what was kept
     /// for it would stay for nobody.
     pub fn drain_session(&self, session: &str, patience: Duration) -> Result<Drained> {
+        self.sessions.end_all(self.state().path());
         let drained = self.wind_down(patience, &|| false);
         if let Err(error) = self.engine.sandboxes.end_scope(&SpaceId::local(), session) {
             tracing::warn!(%error, "what was kept for the session cannot be looked for");
@@ -94,7 +95,9 @@ impl Dispatcher {
         store.adopt_queued(self.owner(), NOBODY)?;
         store.adopt_awaiting(self.owner(), NOBODY)?;
         let details = serde_json::to_value(drained).unwrap_or_default();
-        store.note(&SpaceId::local(), "server_stopped", None, details)?;
+        if !self.purpose.is_session() {
+            store.note(&SpaceId::local(), "server_stopped", None, details)?;
+        }
         store.retire(self.owner())?;
         if drained.left == 0 {
             self.engine.instance.owner().resign();

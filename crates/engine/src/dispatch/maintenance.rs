@@ -22,6 +22,7 @@ use crate::approvals::{nobody, outdated};
 use crate::path::Draft;
 use crate::path::{CallWithConsent, Planned};
 use crate::patience::Wait;
+use crate::sessions::Sessions;
 use crate::webhooks;
 
 const ROUND: Duration = Duration::from_secs(1);
@@ -34,6 +35,8 @@ const TIDY: u64 = 600;
 const CARE: Duration = Duration::from_secs(3);
 const ENGINES: u64 = 5;
 const PRUNE: u64 = 100;
+/// How often keepers of sessions are looked for that do not know of this server.
+const SESSIONS: Duration = Duration::from_secs(3);
 /// An hour.
 const HOUSEKEEPING: u64 = 1200;
 /// How long a request key is remembered.
@@ -82,8 +85,12 @@ pub(super) fn set_out(dispatcher: &Arc<Dispatcher>) -> Result<()> {
         start("lease", renewals)?;
         start("lease-end", look_at_the_clock)?;
     }
-    // An engine of containers that hangs holds up nobody else.
-    start("caretaker", care)?;
+    if !dispatcher.purpose.is_session() {
+        // An engine of containers that hangs holds up nobody else.
+        start("caretaker", care)?;
+        // Nor does a session's keeper.
+        start("sessions", attend_sessions)?;
+    }
     if !dispatcher.webhooks.is_empty() {
         start("webhooks", webhooks::rounds)?;
     }
@@ -110,6 +117,16 @@ fn care(weak: &Weak<Dispatcher>) {
                 Ok(pruned) => tracing::info!(removed = ?pruned.removed, "sandboxes were pruned"),
                 Err(error) => tracing::warn!(%error, "sandboxes could not be pruned"),
             }
+        }
+    }
+}
+
+fn attend_sessions(weak: &Weak<Dispatcher>) {
+    while let Some(dispatcher) = weak.upgrade() {
+        dispatcher.sessions.look_after(dispatcher.state().path());
+        dispatcher.maintenance.rest(SESSIONS);
+        if dispatcher.maintenance.is_gone() || dispatcher.is_closed() {
+            return;
         }
     }
 }
@@ -189,11 +206,15 @@ impl Dispatcher {
         self.look_for_answers()?;
         self.engine.network.recheck_secrets()?;
         self.apply(store.settings()?);
+        let is_session = self.purpose.is_session();
         if round.is_multiple_of(TAKE_OVER) && !self.is_closed() {
-            if self.may_take_over() {
+            if !is_session && self.may_take_over() {
                 self.take_over()?;
             }
             self.reconcile(missing)?;
+        }
+        if is_session {
+            return Ok(());
         }
         if round.is_multiple_of(USES) {
             self.engine.registry.write_uses(ROUND * 5);
@@ -333,6 +354,9 @@ impl Dispatcher {
         if !self.engine.workspaces.can_take(&record) {
             return self.end_of_another(opened, record);
         }
+        if record.session.is_some() {
+            return self.end_without_keeper(opened, record);
+        }
         let candidate = match self.revive(&record, &sealed_call) {
             Ok(candidate) => candidate,
             Err(error) => {
@@ -393,6 +417,12 @@ impl Dispatcher {
             self.layout(&space)?.forget_journals(before)?;
         }
         self.layout(&SpaceId::local())?.forget_journals(before)?;
-        Ok(())
+        self.forget_old_sessions()
+    }
+
+    /// A session's keeper does so at its end, too: commands have no rounds.
+    pub(crate) fn forget_old_sessions(&self) -> Result<()> {
+        let before = Timestamp::now() - EVENTS_KEPT;
+        Sessions::forget(self.state().path(), before.into())
     }
 }

@@ -16,6 +16,7 @@ mod retrieve;
 mod sandboxes;
 mod sealed_call;
 mod seen;
+mod settings;
 mod submit;
 mod threads;
 mod webhooks;
@@ -32,7 +33,7 @@ use glovebox_model::{
     Status,
 };
 use glovebox_policy::{Config, Explanation, HostFacts, Surface, ToolPolicy};
-use glovebox_store::{Actor, StateDir, Store};
+use glovebox_store::{StateDir, Store};
 use glovebox_workspace::{Layout, toolchain};
 use tokio::sync::watch;
 
@@ -42,6 +43,7 @@ use crate::patience::Wait;
 use crate::pool::Pool;
 use crate::recovery::Recovered;
 use crate::secrets::{KeySource, Secrets};
+use crate::sessions::{KeptFor, SessionCommand, SessionIo, Sessions};
 use crate::settings::ToolchainSettings;
 use crate::visibility::{Seen, Viewer};
 use crate::webhooks::Webhook;
@@ -53,6 +55,7 @@ pub use health::Health;
 pub use live::{Attended, Progress};
 pub use maintenance::KEYS_KEPT;
 pub use sandboxes::ContainerEngine;
+pub use settings::check_settings;
 pub use submit::{Submission, Submitted};
 
 use admission::{AdmissionQueue, Counts};
@@ -60,6 +63,7 @@ use awaiting::Awaiting;
 use live::Live;
 use perform::Waiting;
 pub(crate) use sealed_call::{Seal, SealedCall};
+use settings::capped;
 use threads::ThreadPool;
 
 /// Hands out keepers; made before the first thread of the process.
@@ -98,9 +102,26 @@ pub struct ServerConfig {
     /// A directory of the machine's user that callers may work in. Limits are then those of a
     /// machine of one's own; who is asked, and who may answer, is the same.
     pub loan: Option<DirectoryToShare>,
-    /// For a process of one agent, which ends with its host: what other servers left waiting is not
-    /// carried out under its policy, and what they keep is not tidied by its rules.
-    pub only_own: bool,
+    pub purpose: ServerPurpose,
+}
+
+/// Whose execs a server runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerPurpose {
+    /// Those of all who reach it, and what other servers of the same store left waiting.
+    Callers,
+    /// One agent's, whose host started it: what other servers left waiting is not carried out under
+    /// its policy, and what they keep is not tidied by its rules.
+    Agent,
+    /// One session, under the limits of where it was started: nothing else is begun here, and
+    /// nothing looked after.
+    Session(Surface),
+}
+
+impl ServerPurpose {
+    pub(crate) const fn is_session(self) -> bool {
+        matches!(self, Self::Session(_))
+    }
 }
 
 /// What a server is busy with.
@@ -151,6 +172,10 @@ pub struct Dispatcher {
     /// None where no sandbox can be kept ready.
     pool: OnceLock<Pool>,
     webhooks: Vec<Webhook>,
+    purpose: ServerPurpose,
+    pub(crate) sessions: Sessions,
+    /// In the process of a session: both sides of its program.
+    kept: OnceLock<Arc<SessionIo>>,
 }
 
 impl std::fmt::Debug for Dispatcher {
@@ -174,16 +199,17 @@ impl Dispatcher {
             concurrency_ceiling,
             secrets_key,
             loan,
-            only_own,
+            purpose: serves,
         } = rules;
         let settings = engine::Settings {
             state,
             database,
             config,
             shadow,
-            surface: match &loan {
-                Some(_) => Surface::Local,
-                None => Surface::Server,
+            surface: match (serves, &loan) {
+                (ServerPurpose::Session(surface), _) => surface,
+                (_, Some(_)) => Surface::Local,
+                (_, None) => Surface::Server,
             },
             host,
             homes: loan.as_ref().map_or_else(Vec::new, |it| it.homes.clone()),
@@ -191,12 +217,15 @@ impl Dispatcher {
         };
         let purpose = Purpose {
             serves: true,
-            only_own,
+            only_own: serves != ServerPurpose::Callers,
             recovers: true,
         };
         let lends = loan.as_ref().map(|it| it.directory.as_path());
         let engine = Engine::open_for(settings, purpose, lends)?;
         let store = engine.store()?;
+        if serves.is_session() {
+            store.keep_one_connection();
+        }
         let asked = Moment::now();
         store.enlist(engine.instance.owner().id(), lease())?;
         if store.is_shared() {
@@ -213,9 +242,26 @@ impl Dispatcher {
         if let Some(lent) = engine.workspaces.lent() {
             about["project_id"] = serde_json::json!(lent.id());
         }
-        store.note(&SpaceId::local(), "server_started", None, about)?;
         let toolchains = loan.map(|it| it.toolchains);
-        let dispatcher = Self::over(engine, Some(spawner), concurrency_ceiling, toolchains)?;
+        if serves.is_session() {
+            let dispatcher = Self::over(
+                engine,
+                Some(spawner),
+                concurrency_ceiling,
+                toolchains,
+                serves,
+            )?;
+            maintenance::set_out(&dispatcher)?;
+            return Ok(dispatcher);
+        }
+        store.note(&SpaceId::local(), "server_started", None, about)?;
+        let dispatcher = Self::over(
+            engine,
+            Some(spawner),
+            concurrency_ceiling,
+            toolchains,
+            serves,
+        )?;
         dispatcher.seal()?;
         dispatcher.engine.sandboxes.reconcile()?;
         if let Err(error) = dispatcher.engine.workspaces.clear_aside() {
@@ -243,7 +289,7 @@ impl Dispatcher {
     /// nothing over. What an earlier crash left is taken down.
     pub fn of_command(settings: engine::Settings, directory: Option<&Path>) -> Result<Arc<Self>> {
         let engine = Engine::open_for(settings, Purpose::COMMAND, directory)?;
-        Self::over(engine, None, u32::MAX, None)
+        Self::over(engine, None, u32::MAX, None, ServerPurpose::Agent)
     }
 
     /// The same for what is on record: execs, the ledger, approvals, tokens, settings, secrets. What
@@ -256,7 +302,7 @@ impl Dispatcher {
         let engine = Engine::open_for(settings, purpose, None)?;
         // It runs nothing: when it is killed while it follows something, nothing is to recover.
         engine.instance.owner().resign();
-        Self::over(engine, None, u32::MAX, None)
+        Self::over(engine, None, u32::MAX, None, ServerPurpose::Agent)
     }
 
     fn over(
@@ -264,11 +310,17 @@ impl Dispatcher {
         spawner: Option<Arc<Spawner>>,
         ceiling: u32,
         lent_toolchains: Option<ToolchainSettings>,
+        purpose: ServerPurpose,
     ) -> Result<Arc<Self>> {
         let (settings, version) = engine.store()?.settings()?;
-        let webhooks = match &spawner {
-            Some(_) => engine.webhooks.open()?,
-            None => Vec::new(),
+        let kept_for = match (&spawner, purpose) {
+            (None, _) => KeptFor::Command,
+            (Some(_), ServerPurpose::Callers) => KeptFor::Server,
+            (Some(_), ServerPurpose::Agent | ServerPurpose::Session(_)) => KeptFor::Host,
+        };
+        let webhooks = match (&spawner, purpose) {
+            (None, _) | (_, ServerPurpose::Session(_)) => Vec::new(),
+            (Some(_), ServerPurpose::Callers | ServerPurpose::Agent) => engine.webhooks.open()?,
         };
         Ok(Arc::new(Self {
             admission: Mutex::new(AdmissionQueue::new(capped(settings.clone(), ceiling))),
@@ -295,11 +347,42 @@ impl Dispatcher {
             threads: Arc::default(),
             pool: OnceLock::new(),
             webhooks,
+            purpose,
+            sessions: Sessions::new(kept_for),
+            kept: OnceLock::new(),
         }))
     }
 
+    /// How the keepers of sessions are started from here.
+    pub fn start_sessions_with(&self, command: SessionCommand) {
+        self.sessions.start_with(command);
+    }
+
+    /// This process is one session's: the next exec is the one, and these are both sides of it.
+    pub(crate) fn keep_session_io(&self, io: Arc<SessionIo>) -> Result<()> {
+        self.kept.set(io).map_err(|_| {
+            Error::new(
+                Code::Internal,
+                Stage::Admit,
+                "this process keeps a session already",
+            )
+        })
+    }
+
+    /// Waits until it begins or ends here, at most so long; whether it runs here, or is about to.
+    pub(crate) fn wait_for(&self, exec: &Exec, long: Duration) -> bool {
+        let is_live = |live: &HashMap<_, _>| live.contains_key(&exec.exec_id);
+        let live = locked(&self.live);
+        let was_live = is_live(&live);
+        let waited = self
+            .gone
+            .wait_timeout_while(live, long, |live| is_live(live) == was_live);
+        let (live, _) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+        is_live(&live)
+    }
+
     /// What waiting calls are sealed with.
-    fn seal(&self) -> Result<&Seal> {
+    pub(crate) fn seal(&self) -> Result<&Seal> {
         if let Some(seal) = self.seal.get() {
             return Ok(seal);
         }
@@ -441,43 +524,6 @@ impl Dispatcher {
             .any(|live| live.space == *space && live.project == *project)
     }
 
-    pub fn settings(&self) -> (Settings, u64) {
-        locked(&self.settings).clone()
-    }
-
-    pub fn ceiling(&self) -> u32 {
-        self.ceiling
-    }
-
-    /// Applied at once to whoever comes next; who runs goes on.
-    pub fn change_settings(
-        self: &Arc<Self>,
-        by: &Actor,
-        change: impl FnOnce(Settings, u64) -> Result<Settings> + Send + 'static,
-    ) -> Result<(Settings, u64)> {
-        let ceiling = self.ceiling;
-        let changed = self
-            .store()?
-            .change_settings(by, move |settings, version| {
-                let settings = change(settings, version)?;
-                check_settings(&settings, ceiling)?;
-                Ok(settings)
-            })?;
-        self.apply(changed.clone());
-        Ok(changed)
-    }
-
-    fn apply(self: &Arc<Self>, (settings, version): (Settings, u64)) {
-        let mut known = locked(&self.settings);
-        if version < known.1 {
-            return;
-        }
-        locked(&self.admission).set_limits(capped(settings.clone(), self.ceiling));
-        *known = (settings, version);
-        drop(known);
-        self.call_next();
-    }
-
     pub fn load(&self) -> Load {
         let Counts { running, queued } = locked(&self.admission).counts();
         Load {
@@ -513,44 +559,6 @@ fn hold(spawner: &Spawner, asked: Moment) -> Result<()> {
         let message = "the keepers of sandboxes cannot be told of the lease";
         Error::new(Code::Internal, Stage::Open, message).caused_by(error)
     })
-}
-
-/// What another server has allowed itself may be more than this one was started for.
-fn capped(mut settings: Settings, ceiling: u32) -> Settings {
-    settings.max_concurrent_execs = settings.max_concurrent_execs.min(ceiling);
-    settings
-}
-
-/// Settings that no server of this ceiling could keep are refused.
-pub fn check_settings(settings: &Settings, ceiling: u32) -> Result<()> {
-    let refused = |message: String, hint: &str| {
-        Err(Error::new(Code::PolicyDenied, Stage::Resolve, message).hint(hint))
-    };
-    if settings.max_concurrent_execs > ceiling {
-        let asked = settings.max_concurrent_execs;
-        return refused(
-            format!("`max_concurrent_execs` {asked} is above this server's ceiling, {ceiling}"),
-            "the operator raises it: `glovebox serve --max-concurrent N`",
-        );
-    }
-    let zero = [
-        ("max_concurrent_execs", Some(settings.max_concurrent_execs)),
-        (
-            "max_concurrent_per_space",
-            settings.max_concurrent_per_space,
-        ),
-        ("max_concurrent_per_user", settings.max_concurrent_per_user),
-    ];
-    for (name, value) in zero {
-        if value == Some(0) {
-            return Err(Error::new(
-                Code::InvalidArgument,
-                Stage::Parse,
-                format!("`{name}` must be at least 1"),
-            ));
-        }
-    }
-    Ok(())
 }
 
 /// A server shows nobody's own interpreters: only what the host has for everybody.

@@ -20,6 +20,7 @@ use super::pooled_source::PooledSource;
 use super::{Dispatcher, locked};
 use crate::engine::{Io, KeeperSlot};
 use crate::path::{self, Plan, Runner, SandboxSource, Walked};
+use crate::sessions::SessionIo;
 
 /// An exec that has its place, or waits for one.
 #[derive(Debug)]
@@ -109,6 +110,8 @@ impl Dispatcher {
         let _place = Place(self, &live);
         live.begin();
         let toolchains = self.toolchains(&live.project);
+        let is_session = plan.assessed().call().session.is_some();
+        let session = self.kept.get().filter(|_| is_session).cloned();
         let mut performed = ServerRun {
             dispatcher: self,
             live: &live,
@@ -117,7 +120,10 @@ impl Dispatcher {
                 dispatcher: self,
                 cancel: Some(&cancel),
             },
-            reporter: Reporter::new(&live, journal, &plan.assessed().profile().limits),
+            reporter: Reporter::new(&live, journal, &plan.assessed().profile().limits)
+                .beside(session.clone()),
+            is_session,
+            session,
             input: None,
             stdin,
             start: Some(start),
@@ -265,6 +271,8 @@ struct ServerRun<'d> {
     cancel: &'d Cancel,
     source: PooledSource<'d>,
     reporter: Reporter<'d>,
+    is_session: bool,
+    session: Option<Arc<SessionIo>>,
     stdin: Option<Vec<u8>>,
     /// The same, for the program.
     input: Option<OwnedFd>,
@@ -310,6 +318,12 @@ impl ServerRun<'_> {
 
 impl Runner for ServerRun<'_> {
     fn supply(&mut self) -> Result<&mut dyn SandboxSource> {
+        if self.is_session && self.session.is_none() {
+            // It waited, and its keeper died meanwhile: without one its program could not be talked to.
+            let message = "the process that would have kept this session is gone";
+            return Err(Error::new(Code::BackendUnavailable, Stage::Admit, message)
+                .hint("start the session again"));
+        }
         let input = self.stdin.as_deref().map(as_file).transpose();
         self.input = input.map_err(|error| {
             let message = "the standard input cannot be kept";
@@ -328,11 +342,13 @@ impl Runner for ServerRun<'_> {
     }
 
     fn io(&mut self) -> Io<'_> {
+        let session = self.session.as_deref();
         Io {
+            control: session.map(|it| &it.control),
             effects: Some(self.reporter.listener()),
             replayable: self.stdin.as_deref(),
             seats: Some(self.seats),
-            stdin: self.input.take(),
+            stdin: session.and_then(SessionIo::source).or(self.input.take()),
             live: &mut self.reporter,
             cancel: self.cancel,
             stopped: Some(self.stopped),

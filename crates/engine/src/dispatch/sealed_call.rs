@@ -49,6 +49,26 @@ impl Seal {
         self.0.close(&bound_to(space, exec), &plain)
     }
 
+    /// What a session put out, which is nobody else's to read.
+    pub(crate) fn close_tail(
+        &self,
+        space: &SpaceId,
+        exec: &ExecId,
+        tail: &[u8],
+    ) -> Result<Vec<u8>> {
+        self.0.close(&tail_of(space, exec), tail)
+    }
+
+    pub(crate) fn open_tail(
+        &self,
+        space: &SpaceId,
+        exec: &ExecId,
+        bytes: &[u8],
+    ) -> Option<Vec<u8>> {
+        let plain = self.0.open(&tail_of(space, exec), bytes)?;
+        Some(plain.to_vec())
+    }
+
     /// Fails for whatever was not closed here, for this very exec.
     pub(crate) fn open(&self, space: &SpaceId, exec: &ExecId, bytes: &[u8]) -> Result<SealedCall> {
         let broken = || {
@@ -69,6 +89,10 @@ impl Seal {
 
 fn bound_to(space: &SpaceId, exec: &ExecId) -> Vec<u8> {
     format!("{space}/{exec}").into_bytes()
+}
+
+fn tail_of(space: &SpaceId, exec: &ExecId) -> Vec<u8> {
+    format!("session {space}/{exec}").into_bytes()
 }
 
 fn internal() -> Error {
@@ -110,6 +134,7 @@ mod tests {
             over: None,
             preview: None,
             skill: None,
+            session: None,
             vouched: glovebox_model::Vouched::People,
             overrides: PartialProfile::default(),
         };

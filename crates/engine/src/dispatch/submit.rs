@@ -79,6 +79,12 @@ impl Dispatcher {
         } = submission;
         self.engine.workspaces.lead(&mut call);
         self.may_name(&eyes, &call)?;
+        if call.session.is_some() && self.kept.get().is_none() {
+            // Without a keeper nobody could talk to it.
+            let message = "a session is not started as an exec";
+            return Err(Error::new(Code::Conflict, Stage::Parse, message)
+                .hint("start it with `POST /v1/sessions`"));
+        }
         let (project, draft, plan) = self.engine.receive(call.clone())?;
         let plan = match objection.map_or(plan, Err) {
             Ok(Planned::Ready(plan)) => *plan,
@@ -259,7 +265,7 @@ impl Dispatcher {
     }
 
     /// A key is its caller's, and so is what was made with it.
-    fn replayed(&self, call: &Call, id: &ExecId) -> Result<Submitted> {
+    pub(crate) fn replayed(&self, call: &Call, id: &ExecId) -> Result<Submitted> {
         let exec = self.record(&call.ids.space_id, id)?;
         Ok(Submitted {
             exec: Seen::own(exec),

@@ -370,6 +370,7 @@ impl RunCommand for Bench<'_, '_, '_> {
             over: self.over.cloned(),
             preview: None,
             skill: None,
+            session: None,
             vouched: call.vouched,
             overrides: PartialProfile {
                 limits: PartialLimits {

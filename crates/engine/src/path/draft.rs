@@ -29,6 +29,7 @@ struct CallFacts {
     writes: glovebox_model::Writes,
     preview: Option<glovebox_model::Preview>,
     skill: Option<glovebox_model::SkillRef>,
+    session: Option<glovebox_model::SessionTerms>,
     env_keys: Vec<glovebox_model::EnvKey>,
     image: Option<String>,
     /// Without values of variables.
@@ -50,6 +51,7 @@ impl Draft {
                 writes: crate::workspaces::aside(call),
                 preview: call.preview.clone(),
                 skill: call.skill.as_ref().map(|it| it.skill.clone()),
+                session: call.session,
                 env_keys: call
                     .env
                     .iter()
@@ -96,6 +98,7 @@ impl Draft {
             skill_id: self.call.skill.as_ref().map(|it| it.id.clone()),
             skill_version: self.call.skill.as_ref().and_then(|it| it.version.clone()),
             skill_digest: self.call.skill.as_ref().map(|it| it.digest.clone()),
+            session: self.call.session,
             cmd: argv.next().unwrap_or_default(),
             args: argv.collect(),
             cwd: self.cwd.clone(),

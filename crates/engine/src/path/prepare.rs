@@ -512,6 +512,13 @@ fn order(plan: &Plan, toolchains: &Toolchains, given: &ExecSecrets) -> Result<Or
     if let Some(called) = &assessed.call().skill {
         env.extend(skill::variables(&called.skill, &draft.exec_id));
     }
+    if assessed
+        .call()
+        .session
+        .is_some_and(|it| it.terminal.is_some())
+    {
+        environment::for_terminal(&mut env, asked);
+    }
     for (key, value) in given.variables()? {
         env.retain(|(known, _)| *known != key);
         env.push((key, value));

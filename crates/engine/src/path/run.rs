@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use glovebox_backend::{Ended, Notice, Order, Run, Sink, TeardownGuard};
 use glovebox_capture::{Redactor, Secrets};
@@ -12,6 +13,7 @@ use jiff::Timestamp;
 use super::admit::Lease;
 use crate::engine::Io;
 use crate::network::Passage;
+use crate::patience::Wait;
 use crate::secrets::ExecSecrets;
 use crate::workspaces::QuotaLeft;
 
@@ -72,6 +74,11 @@ pub(crate) struct RunInputs<'run> {
     pub(crate) observer: Option<&'run mut dyn FnMut(Notice)>,
 }
 
+/// How long what may begin a secret is held back from a session: its client waits for the answer to what
+/// was typed, and on a terminal for each letter.
+const HELD_FROM_TERMINAL: Duration = Duration::from_millis(50);
+const HELD_FROM_PIPE: Duration = Duration::from_millis(500);
+
 /// Every byte goes to the file first, then to whoever watches; what is secret to neither.
 struct Tee<'io, 'run> {
     streams: Streams,
@@ -79,6 +86,9 @@ struct Tee<'io, 'run> {
     /// For each stream, when there is anything to look for.
     masks: Option<[Redactor; 2]>,
     clean: Vec<u8>,
+    /// Of a session: how long output may wait, and since when some does.
+    held_at_most: Option<Duration>,
+    held_since: Option<Instant>,
     observer: Option<&'run mut dyn FnMut(Notice)>,
 }
 
@@ -89,6 +99,17 @@ impl Tee<'_, '_> {
             Stream::Stderr => self.streams.stderr.push(bytes),
         }
         self.live.output(stream, bytes);
+    }
+
+    /// When what is held back goes on.
+    fn release(&self) -> Option<Instant> {
+        Some(self.held_since? + self.held_at_most?)
+    }
+
+    fn finish_masks(&mut self) {
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            self.masked(stream, Redactor::finish);
+        }
     }
 
     fn masked(&mut self, stream: Stream, mask: impl FnOnce(&mut Redactor, &mut Vec<u8>)) {
@@ -112,8 +133,35 @@ impl Sink for Tee<'_, '_> {
     fn output(&mut self, stream: Stream, bytes: &[u8]) {
         match self.masks {
             None => self.pass(stream, bytes),
-            Some(_) => self.masked(stream, |redactor, clean| redactor.push(bytes, clean)),
+            Some(_) => {
+                self.masked(stream, |redactor, clean| redactor.push(bytes, clean));
+                let mut masks = self.masks.iter().flatten();
+                let is_held = self.held_at_most.is_some() && masks.any(|it| it.held() > 0);
+                self.held_since = is_held.then(Instant::now);
+            }
         }
+    }
+
+    fn started(&mut self) {
+        self.live.started();
+    }
+
+    fn has_room(&self) -> bool {
+        self.live.has_room()
+    }
+
+    fn next_look(&self) -> Option<Instant> {
+        let looks = [self.release(), self.live.next_look()];
+        looks.into_iter().flatten().min()
+    }
+
+    fn look(&mut self, now: Instant) {
+        // Nothing followed what may have begun a secret.
+        if self.release().is_some_and(|due| due <= now) {
+            self.finish_masks();
+            self.held_since = None;
+        }
+        self.live.look(now);
     }
 
     fn noticed(&mut self, notice: Notice) {
@@ -123,9 +171,7 @@ impl Sink for Tee<'_, '_> {
     }
 
     fn ended(&mut self) {
-        for stream in [Stream::Stdout, Stream::Stderr] {
-            self.masked(stream, Redactor::finish);
-        }
+        self.finish_masks();
         self.live.ended();
     }
 }
@@ -183,6 +229,11 @@ pub(crate) fn run(lease: Lease, inputs: RunInputs<'_>, streams: Streams, io: Io<
         live: io.live,
         masks: (!masks.is_empty()).then(|| [masks.redactor(), masks.redactor()]),
         clean: Vec::new(),
+        held_at_most: record.session.map(|it| match it.terminal {
+            Some(_) => Wait::Held.within(HELD_FROM_TERMINAL),
+            None => Wait::Held.within(HELD_FROM_PIPE),
+        }),
+        held_since: None,
         observer,
     };
     let way = passage.map(Passage::enter);
@@ -194,6 +245,8 @@ pub(crate) fn run(lease: Lease, inputs: RunInputs<'_>, streams: Streams, io: Io<
         secrets: &given.handed(),
         sink: &mut tee,
         cancel: io.cancel,
+        terminal: record.session.and_then(|it| it.terminal),
+        control: io.control,
     });
     record.traffic = way.map(|way| way.close());
     record.notes.extend(refusals(record.traffic.as_ref()));

@@ -204,6 +204,7 @@ impl Runner for Command<'_, '_> {
             stdin: io.stdin.take(),
             live: &mut *io.live,
             cancel: io.cancel,
+            control: io.control,
             stopped: io.stopped,
             approver: io.approver,
             effects: io.effects.clone(),

@@ -383,6 +383,7 @@ pub(crate) fn nothing_yet(request: &SandboxRequest) -> Call {
         over: None,
         preview: None,
         skill: None,
+        session: None,
         vouched: glovebox_model::Vouched::People,
         overrides: request.overrides.clone(),
     }

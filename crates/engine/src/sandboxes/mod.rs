@@ -101,7 +101,18 @@ impl Sandboxes {
                 .config()
                 .may_judge(&call.ids, &tools, call.mode)
         };
-        let alone = call.mode.is_judged() || call.over.is_some() || judged();
+        let alone =
+            call.mode.is_judged() || call.over.is_some() || call.session.is_some() || judged();
+        if call.session.is_some()
+            && !matches!(
+                call.placement,
+                Placement::Fresh | Placement::Scope(Lifetime::Exec)
+            )
+        {
+            let message = "a session has a sandbox of its own";
+            return Err(Error::new(Code::InvalidArgument, Stage::Parse, message)
+                .hint("leave out `sandbox`; it can work on the same workspace"));
+        }
         if call.placement == Placement::Fresh && !alone {
             let lifetime = self.instance.config().sandbox_for(&call.ids).lifetime;
             if lifetime != Lifetime::Exec && can_be_kept(&call.workspace) {

@@ -17,6 +17,7 @@ pub(crate) fn config() -> SandboxConfig {
         network: NetworkMode::None,
         limits: Limits {
             wall_ms: Millis::secs(60),
+            session_ms: Millis::secs(60),
             cpu_ms: Millis::secs(60),
             memory_bytes: Bytes::mib(512),
             pids: Count(64),
