@@ -35,6 +35,7 @@ const HAULS: usize = 8;
 const READERS: usize = 4;
 const ARCHIVES: usize = 4;
 const LISTENERS: usize = 16;
+const VIEWERS: usize = 512;
 
 const PULSE: Duration = Duration::from_secs(1);
 /// A store that takes longer is not well: whoever asks if we are ready does not wait for it.
@@ -58,6 +59,7 @@ struct Parts {
     readers: Places,
     archives: Places,
     listeners: Places,
+    viewers: Places,
     watches: Watches,
     times: Times,
     elicits: bool,
@@ -122,6 +124,11 @@ impl App {
                 "approvals of this space are listened to",
                 "close one of the connections",
             ),
+            viewers: Places::new(
+                VIEWERS,
+                "sessions of this space are followed",
+                "close one of the streams",
+            ),
             watches: Watches::default(),
             times,
             elicits,
@@ -180,6 +187,11 @@ impl App {
     /// Who is told of approvals as they come.
     pub(crate) fn listeners(&self) -> &Places {
         &self.0.listeners
+    }
+
+    /// Who follows a session as it goes on.
+    pub(crate) fn viewers(&self) -> &Places {
+        &self.0.viewers
     }
 
     pub(crate) fn watches(&self) -> &Watches {

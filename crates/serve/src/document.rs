@@ -159,12 +159,14 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value) {
     add(401, secured);
     add(429, secured);
     // An exec may name a sandbox, a grant names a secret.
-    let names = path.ends_with("/execs") || path == "/v1/secret-grants";
+    let names = path.ends_with("/execs") || matches!(path, "/v1/secret-grants" | "/v1/sessions");
     add(404, path.contains('{') || (has_body && names));
     add(408, mutating);
     add(
         409,
-        mutating || path.starts_with("/v1/workspaces/{project}/") || path == "/v1/skills/{id}",
+        mutating
+            || path.starts_with("/v1/workspaces/{project}/")
+            || matches!(path, "/v1/skills/{id}" | "/v1/sessions/{id}/screen"),
     );
     add(
         413,
@@ -220,7 +222,7 @@ fn scope(path: &str, mutating: bool) -> Option<&'static str> {
         "execs" if ends(&["/changes", "/effects", "/keep", "/apply", "/discard"]) => {
             (FilesRead, FilesWrite)
         }
-        "sandbox" | "sandboxes" | "execs" | "skills" => (ExecsRead, ExecsWrite),
+        "sandbox" | "sandboxes" | "execs" | "sessions" | "skills" => (ExecsRead, ExecsWrite),
         "pool" | "backends" => (AuditRead, AuditRead),
         // What is looked for is in the body, and nothing is changed.
         "workspaces" if ends(&["/search", "/glob"]) => (FilesRead, FilesRead),

@@ -29,7 +29,13 @@ pub(crate) fn whose(caller: &Caller) -> Correlation {
 pub(crate) fn masked(response: Response, secrets: &Arc<Secrets>) -> Response {
     let is_ours = response.headers().get(CONTENT_TYPE).is_some_and(|kind| {
         let kind = kind.as_bytes();
-        kind.starts_with(b"application/json") || kind.starts_with(b"text/event-stream")
+        [
+            "application/json",
+            "text/event-stream",
+            "application/x-asciicast",
+        ]
+        .iter()
+        .any(|ours| kind.starts_with(ours.as_bytes()))
     });
     if secrets.is_empty() || !is_ours {
         return response;

@@ -59,6 +59,7 @@ impl Order {
                 "`simulate` is for `\"mode\": \"simulate\"` and `mock`",
             ));
         }
+        let session = asked_for.session.map(|it| it.terms(&asked.program));
         let call = Call {
             workspace: workspace(caller, asked_for.project_id.clone(), &placement, &ids)?,
             placement,
@@ -79,6 +80,7 @@ impl Order {
             over: asked_for.over,
             preview: None,
             skill: None,
+            session: session.transpose()?,
             overrides,
         };
         Ok(Order {

@@ -6,11 +6,11 @@ use axum::http::{HeaderMap, Method, Uri};
 use bytes::Bytes;
 use glovebox_api::{
     ConfirmationAnswer, CopyRequest, ExecRequest, ForkRequest, GlobRequest, MkdirRequest,
-    MoveRequest, RecreateRequest, ReplaceRequest, ReplyRequest, ResetRequest, RollbackRequest,
-    SandboxRequest, SearchRequest, SecretGrantRequest, SecretRequest, SkillCallRequest,
-    SnapshotRequest, UndoRequest,
+    MoveRequest, ReasonRequest, RecreateRequest, ReplaceRequest, ReplyRequest, ResetRequest,
+    RollbackRequest, SandboxRequest, SearchRequest, SecretGrantRequest, SecretRequest,
+    SessionInput, SessionMessage, SessionSignal, SkillCallRequest, SnapshotRequest, UndoRequest,
 };
-use glovebox_model::{Code, Numbers, strict_json};
+use glovebox_model::{Code, Numbers, TerminalSize, strict_json};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use utoipa::ToSchema;
@@ -41,9 +41,10 @@ macro_rules! sent {
 
 sent! {
     Plain: ConfirmationAnswer, CopyRequest, ForkRequest, GlobRequest, MkdirRequest, MoveRequest,
-        RecreateRequest, ReplyRequest, ResetRequest, RollbackRequest, SandboxRequest,
-        SearchRequest, SecretGrantRequest, SecretRequest, SnapshotRequest, UndoRequest;
-    Exec: ExecRequest, ReplaceRequest, SkillCallRequest;
+        ReasonRequest, RecreateRequest, ReplyRequest, ResetRequest, RollbackRequest, SandboxRequest,
+        SearchRequest, SecretGrantRequest, SecretRequest, SessionSignal, SnapshotRequest,
+        TerminalSize, UndoRequest;
+    Exec: ExecRequest, ReplaceRequest, SessionInput, SessionMessage, SkillCallRequest;
 }
 
 /// A request that may change something: everything that tells it from another one.

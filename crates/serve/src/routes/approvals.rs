@@ -15,10 +15,10 @@ use utoipa::IntoParams;
 use super::Path;
 use crate::app::App;
 use crate::auth::{Caller, ReadsApprovals, WritesApprovals};
-use crate::body::{Json, Query};
+use crate::body::{Json, Mutation, Query};
 use crate::failure::{Answer, Failure};
 use crate::idempotency::{Outcome, once};
-use glovebox_api::{Id, ReplyRequest};
+use glovebox_api::{Id, ReasonRequest, ReplyRequest};
 
 /// Approvals in a page if nothing is said.
 const LIMIT: usize = 50;
@@ -165,7 +165,55 @@ pub(super) async fn reply(
     Path(id): Path<String>,
     Json { value, mutation }: Json<ReplyRequest>,
 ) -> Answer<Response> {
-    let id = parse(&id)?;
+    replied(app, caller, &id, mutation, value.answer()).await
+}
+
+/// Approve a request
+///
+/// The same as the reply `allow_once`.
+#[utoipa::path(
+    post, path = "/v1/approvals/{id}/approve", operation_id = "approve_approval", tag = "approvals",
+    params(("id" = String, Path, description = "The approval's id.")),
+    request_body = ReasonRequest,
+    responses((status = 200, description = "The request as it is now.", body = Approval)),
+)]
+pub(super) async fn approve(
+    State(app): State<App>,
+    WritesApprovals(caller): WritesApprovals,
+    Path(id): Path<String>,
+    Json { value, mutation }: Json<ReasonRequest>,
+) -> Answer<Response> {
+    let reason = value.reason.map(|it| it.0);
+    replied(app, caller, &id, mutation, Ok(Said::AllowOnce { reason })).await
+}
+
+/// Deny a request
+///
+/// The same as the reply `deny`.
+#[utoipa::path(
+    post, path = "/v1/approvals/{id}/deny", operation_id = "deny_approval", tag = "approvals",
+    params(("id" = String, Path, description = "The approval's id.")),
+    request_body = ReasonRequest,
+    responses((status = 200, description = "The request as it is now.", body = Approval)),
+)]
+pub(super) async fn deny(
+    State(app): State<App>,
+    WritesApprovals(caller): WritesApprovals,
+    Path(id): Path<String>,
+    Json { value, mutation }: Json<ReasonRequest>,
+) -> Answer<Response> {
+    let reason = value.reason.map(|it| it.0);
+    replied(app, caller, &id, mutation, Ok(Said::Deny { reason })).await
+}
+
+async fn replied(
+    app: App,
+    caller: Caller,
+    id: &str,
+    mutation: Mutation,
+    said: glovebox_model::Result<Said>,
+) -> Answer<Response> {
+    let id = parse(id)?;
     let (work_app, by) = (app.clone(), caller.clone());
     let work = async move {
         // First whether there is one: who may not know of it learns nothing from what is said.
@@ -174,7 +222,7 @@ pub(super) async fn reply(
             true => Via::Cli,
             false => Via::Rest,
         };
-        let approval = answer(&work_app, &by, asked, via, value.answer()?).await?;
+        let approval = answer(&work_app, &by, asked, via, said?).await?;
         Outcome::json(StatusCode::OK, &approval)
     };
     once(&app, &caller, &mutation, work).await

@@ -229,6 +229,7 @@ async fn probe(app: &App, caller: &Caller, backend: Option<BackendName>) -> Answ
         over: None,
         preview: None,
         skill: None,
+        session: None,
         vouched: glovebox_model::Vouched::People,
         overrides: PartialProfile {
             limits: PartialLimits {

@@ -29,6 +29,10 @@ mod retrieve;
 mod rollback;
 mod sandboxes;
 mod secrets;
+mod session_recording;
+mod session_stream;
+mod session_ws;
+mod sessions;
 mod settings;
 mod skills;
 mod snapshots;
@@ -58,10 +62,10 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::failure::{Answer, ErrorBody, Failure};
 use crate::{origin_check, trace};
-use glovebox_api::{Confirmation, ConfirmationAnswer};
+use glovebox_api::{Confirmation, ConfirmationAnswer, SessionMessage};
 
 #[derive(OpenApi)]
-#[openapi(components(schemas(ErrorBody, Confirmation, ConfirmationAnswer)))]
+#[openapi(components(schemas(ErrorBody, Confirmation, ConfirmationAnswer, SessionMessage)))]
 struct Base;
 
 pub(crate) fn all() -> OpenApiRouter<App> {
@@ -95,6 +99,8 @@ pub(crate) fn all() -> OpenApiRouter<App> {
         .routes(routes!(approvals::list))
         .routes(routes!(approvals::get))
         .routes(routes!(approvals::reply))
+        .routes(routes!(approvals::approve))
+        .routes(routes!(approvals::deny))
         .routes(routes!(grants::list))
         .routes(routes!(grants::revoke))
         .routes(routes!(retrieve::retrieve))
@@ -115,6 +121,17 @@ pub(crate) fn all() -> OpenApiRouter<App> {
         .routes(routes!(sandboxes::explain))
         .routes(routes!(sandboxes::get, sandboxes::remove))
         .routes(routes!(sandboxes::recreate_one))
+        .routes(routes!(sessions::create, sessions::list))
+        .routes(routes!(sessions::get, sessions::remove))
+        .routes(routes!(sessions::output))
+        .routes(routes!(session_stream::stream))
+        .routes(routes!(sessions::screen))
+        .routes(routes!(session_recording::recording))
+        .routes(routes!(sessions::input))
+        .routes(routes!(sessions::close_input))
+        .routes(routes!(sessions::resize))
+        .routes(routes!(sessions::signal))
+        .routes(routes!(sessions::kill))
         .routes(routes!(pool::pool))
         .routes(routes!(pool::backends))
         .routes(routes!(workspaces::list))
@@ -173,10 +190,11 @@ pub(crate) fn is_open(path: &str) -> bool {
 /// Routes that are no request and answer, and so have no place among those that are described.
 const CONFIRMATIONS: &str = "/v1/approvals/ws";
 const EVENTS: &str = "/v1/execs/{id}/ws";
+const SESSION: &str = "/v1/sessions/{id}/ws";
 
 /// Whether a WebSocket is opened there.
 pub(crate) fn is_websocket(path: &str) -> bool {
-    [CONFIRMATIONS, EVENTS].contains(&path)
+    [CONFIRMATIONS, EVENTS, SESSION].contains(&path)
 }
 
 /// As it is served to the network.
@@ -200,6 +218,7 @@ fn known(app: &App, others: Router<App>) -> Router<App> {
         .merge(others)
         .route(CONFIRMATIONS, axum::routing::get(confirm::open))
         .route(EVENTS, axum::routing::get(events_ws::open))
+        .route(SESSION, axum::routing::get(session_ws::open))
         .fallback(nowhere)
         .method_not_allowed_fallback(not_so)
         .layer(from_fn_with_state(app.clone(), files_audit::note))

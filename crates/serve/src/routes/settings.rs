@@ -41,6 +41,12 @@ pub(super) struct SettingsPatch {
     #[schema(value_type = Option<u32>, minimum = 0, maximum = 4294967295u32)]
     max_queued_per_space: Said<u32>,
     #[serde(default, skip_serializing_if = "Said::is_not")]
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 4294967295u32)]
+    max_sessions: Said<u32>,
+    #[serde(default, skip_serializing_if = "Said::is_not")]
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 4294967295u32)]
+    max_sessions_per_space: Said<u32>,
+    #[serde(default, skip_serializing_if = "Said::is_not")]
     #[schema(value_type = Option<BudgetPatch>)]
     budget: Said<BudgetPatch>,
     /// By agent id; null removes an agent's own.

@@ -69,34 +69,61 @@ pub(super) async fn take_on(
     caller: &Caller,
     request: Json<ExecRequest>,
 ) -> Answer<Taken> {
-    let Json { value, mutation } = request;
-    let (wait, is_task) = (value.wait, value.sandbox_config.is_some());
-    let key = key(caller, &mutation, value.request_id.clone());
-    let order = Order::of_exec(value, caller)?;
-    let is_lent = order.project.is_some() && order.project.as_ref() == caller.lent();
-    let project = order.project;
-    let submission = Submission {
-        call: order.call,
-        stdin: order.stdin,
-        objection: order.objection,
-        key,
-        by: caller.party(),
-        eyes: caller.eyes(),
-    };
-    // What is wrong with these is no matter of their form.
-    let may_clash = is_task
-        || !submission.call.secrets.is_empty()
-        || submission.call.simulation.is_some()
-        || is_lent;
+    let wait = request.value.wait;
+    let asked = Asked::of(request, caller)?;
     let taken = send(app, caller, wait, move |dispatcher| {
-        may_enter(dispatcher, &submission, project.as_ref())?;
-        let submitted = dispatcher.submit(submission);
-        submitted.map_err(|error| match may_clash {
+        asked.put(dispatcher, |submission| dispatcher.submit(submission))
+    });
+    taken.await
+}
+
+/// An exec or a session that somebody asks for.
+#[derive(Debug)]
+pub(super) struct Asked {
+    submission: Submission,
+    project: Option<ProjectId>,
+    /// What is wrong with it is no matter of its form.
+    may_clash: bool,
+}
+
+impl Asked {
+    pub(super) fn of(request: Json<ExecRequest>, caller: &Caller) -> Answer<Self> {
+        let Json { value, mutation } = request;
+        let is_task = value.sandbox_config.is_some();
+        let key = key(caller, &mutation, value.request_id.clone());
+        let order = Order::of_exec(value, caller)?;
+        let is_lent = order.project.is_some() && order.project.as_ref() == caller.lent();
+        let may_clash = is_task
+            || !order.call.secrets.is_empty()
+            || order.call.simulation.is_some()
+            || order.call.session.is_some()
+            || is_lent;
+        let submission = Submission {
+            call: order.call,
+            stdin: order.stdin,
+            objection: order.objection,
+            key,
+            by: caller.party(),
+            eyes: caller.eyes(),
+        };
+        Ok(Self {
+            submission,
+            project: order.project,
+            may_clash,
+        })
+    }
+
+    pub(super) fn put<T>(
+        self,
+        dispatcher: &Dispatcher,
+        put: impl FnOnce(Submission) -> Result<T>,
+    ) -> Result<T> {
+        may_enter(dispatcher, &self.submission, self.project.as_ref())?;
+        put(self.submission).map_err(|error| match self.may_clash {
             true => clash(error),
             false => error,
         })
-    });
-    taken.await
+    }
 }
 
 /// Takes on what `submit` makes, and waits for its end if it is wished for.

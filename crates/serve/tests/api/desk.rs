@@ -7,7 +7,8 @@ use std::time::Duration;
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request};
 use glovebox_engine::{
-    DirectoryToShare, Dispatcher, KeySource, ServerConfig, Spawner, ToolchainSettings, host_facts,
+    DirectoryToShare, Dispatcher, KeySource, ServerConfig, ServerPurpose, Spawner,
+    ToolchainSettings, host_facts,
 };
 use glovebox_model::Result;
 use glovebox_policy::Config;
@@ -74,7 +75,7 @@ pub(crate) fn open_rules(
         host: host_facts(),
         concurrency_ceiling: 4,
         secrets_key: KeySource::Usual,
-        only_own: false,
+        purpose: ServerPurpose::Callers,
         loan: Some(DirectoryToShare {
             toolchains: ToolchainSettings {
                 host: toolchain::Host::of_process(&lent, None),

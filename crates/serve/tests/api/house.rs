@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use glovebox_engine::{Dispatcher, KeySource, ServerConfig, Spawner, host_facts};
+use glovebox_engine::{Dispatcher, KeySource, ServerConfig, ServerPurpose, Spawner, host_facts};
 use glovebox_policy::Config;
 use glovebox_serve::{Listening, Options, Stop, Summary, TokenKey, bootstrap, run};
 use glovebox_store::StateDir;
@@ -54,7 +54,7 @@ impl House {
             concurrency_ceiling: 16,
             secrets_key: KeySource::Usual,
             loan: None,
-            only_own: false,
+            purpose: ServerPurpose::Callers,
         };
         let dispatcher = Dispatcher::open(rules, spawner).unwrap();
         let state = dispatcher.state().path().to_owned();

@@ -129,6 +129,8 @@ pub(crate) fn every_answer_is_as_described() {
                 Some(name) => name.as_str(),
                 None => continue,
             },
+            // This server has no program that would keep one: tests/http has them.
+            Some("sessions") if path.contains('{') => continue,
             _ if path.contains("/snapshots/{id}") => &snapshot,
             _ => "x",
         };
