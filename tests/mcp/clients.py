@@ -5,7 +5,8 @@ import anyio
 from speaker import Json, McpError, Speaker, connected, order, report
 
 EXPECTED = {
-    "run_code", "run_command", "exec_status", "exec_output", "exec_cancel", "simulate", "effects",
+    "run_code", "run_command", "exec_status", "exec_output", "exec_cancel", "session_start", "session_output",
+    "session_send", "session_signal", "session_resize", "session_list", "session_remove", "simulate", "effects",
     "apply", "discard", "file_read", "file_write", "file_edit", "file_list", "file_search",
     "file_find", "file_move", "file_remove", "file_mkdir", "snapshot_take", "snapshot_list",
     "snapshot_diff", "snapshot_restore", "undo", "sandbox_create", "sandbox_list",

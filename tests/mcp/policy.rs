@@ -38,6 +38,8 @@ fn a_skill_of_code_is_the_tool_that_it_stands_for() {
             assert_eq!(said["result"]["isError"], true, "{config} {said}");
             assert!(!text(&said).contains("got through\n"), "{config} {said}");
         }
+        let said = http.call("session_start", json!({"command": ["echo", "got through"]}));
+        assert_eq!(said["result"]["isError"], true, "{config} {said}");
         let started = ground.execs();
         let started = started.iter().filter(|it| !it["started_at"].is_null());
         assert_eq!(started.count(), 0, "{config}");
@@ -55,6 +57,7 @@ fn a_skill_of_code_is_the_tool_that_it_stands_for() {
     for (name, is_there) in [
         ("run_command", false),
         ("skill.shell.run", false),
+        ("session_start", false),
         ("run_code", true),
         ("skill.python.run", true),
         ("skill.csv.summary", true),

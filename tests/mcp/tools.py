@@ -40,6 +40,42 @@ async def execs(it: Speaker) -> None:
     assert explained["decision"] == "allow", explained
 
 
+async def sessions(it: Speaker) -> None:
+    begun = await it.done("session_start", command=["python3", "-q", "-i"], terminal=True, rows=30)
+    name = begun["session_id"]
+    assert begun["state"] == "running" and ">>>" in begun["stdout"]["text"], begun
+    said = await it.done("session_send", session_id=name, submit="total = 6 * 7", wait_ms=20000)
+    assert said["waiting_for_input"], said
+    said = await it.done("session_send", session_id=name, submit="print(total)", wait_ms=20000)
+    assert "\n42\n" in said["stdout"]["text"], said
+    again = await it.done(
+        "session_output", session_id=name, stdout_offset=said["stdout"]["offset"]
+    )
+    assert again["stdout"]["text"] == said["stdout"]["text"], again
+    seen = await it.done("session_resize", session_id=name, columns=100, rows=40)
+    assert seen["state"] == "running", seen
+    seen = await it.done("session_output", session_id=name, screen=True)
+    assert (seen["screen"]["columns"], seen["screen"]["rows"]) == (100, 40), seen
+    assert "42" in seen["screen"]["lines"], seen
+    listed = await it.done("session_list")
+    assert [item["session_id"] for item in listed["items"]] == [name], listed
+    running = await it.call("session_remove", session_id=name)
+    assert running["isError"] is True and "session_signal" in str(running), running
+    # It may have ended, and not well, when the answer comes.
+    await it.call("session_send", session_id=name, submit="exit(3)", wait_ms=0)
+    ended = await it.call("session_output", session_id=name, stdout_offset=10**9, wait_ms=20000)
+    ended = ended["structuredContent"]
+    assert (ended["state"], ended["exit_code"]) == ("exited", 3), ended
+    late = await it.call("session_send", session_id=name, submit="1")
+    assert late["isError"] is True and "exited with 3" in str(late), late
+    await it.done("session_remove", session_id=name)
+    piped = await it.done("session_start", command=["cat"])
+    said = await it.done("session_send", session_id=piped["session_id"], text="over a pipe\n")
+    assert said["stdout"]["text"] == "over a pipe\n", said
+    killed = await it.done("session_signal", session_id=piped["session_id"], kill=True)
+    assert killed["state"] == "killed" and "exit_code" not in killed, killed
+
+
 async def at_once(it: Speaker) -> None:
     """Answers find their way back, whatever comes first."""
     got: dict[int, str] = {}
@@ -110,6 +146,7 @@ async def main() -> None:
         tools = await it.tools()
         await files(it)
         await execs(it)
+        await sessions(it)
         await at_once(it)
         await simulations(it)
         await snapshots(it)

@@ -53,29 +53,41 @@ async fn check(task: &Task, names: &[&str]) -> Result<Vec<ToolAnswer>, Error> {
 pub(crate) async fn list(task: &Task) -> Result<Vec<Tool>, Error> {
     let mut tools = tools();
     tools.extend(skill::list(task).await?);
-    let names: Vec<&str> = tools.iter().map(|it| it.name.as_ref()).collect();
+    let names: Vec<&str> = tools.iter().flat_map(|it| all_names(&it.name)).collect();
     let answers = check(task, &names).await?;
     let allowed = answers.into_iter().filter(|it| it.allowed);
     let allowed: BTreeSet<String> = allowed.map(|it| it.tool).collect();
-    tools.retain(|it| allowed.contains(it.name.as_ref()));
+    tools.retain(|it| all_names(&it.name).all(|it| allowed.contains(it)));
     Ok(tools)
+}
+
+/// Its own name, and that of the tool that it could be used for in its place.
+fn all_names(name: &str) -> impl Iterator<Item = &str> {
+    let other = find(name).and_then(|it| it.stands_for);
+    std::iter::once(name).chain(other)
 }
 
 /// Whether the caller may use one.
 pub(crate) async fn permit(task: &Task, name: &str) -> Result<(), Error> {
-    let answers = check(task, &[name]).await?;
-    match answers.into_iter().find(|it| it.tool == name) {
-        Some(answer) if answer.allowed => Ok(()),
-        Some(ToolAnswer { key, fix, .. }) => {
+    let names: Vec<&str> = all_names(name).collect();
+    let answers = check(task, &names).await?;
+    for asked in names {
+        let answer = answers.iter().find(|it| it.tool == asked);
+        let ToolAnswer {
+            allowed, key, fix, ..
+        } = answer.ok_or_else(|| unknown(name))?;
+        if !allowed {
             let message = format!("the tool `{name}` does not exist for you: `{key}` says so");
-            Err(Error::new(Code::PolicyDenied, Stage::Resolve, message).hint(fix))
+            let error = Error::new(Code::PolicyDenied, Stage::Resolve, message);
+            return Err(error.hint(fix.as_str()));
         }
-        None => Err(Error::new(
-            Code::Internal,
-            Stage::Resolve,
-            format!("nobody knows whether `{name}` may be used"),
-        )),
     }
+    Ok(())
+}
+
+fn unknown(name: &str) -> Error {
+    let message = format!("nobody knows whether `{name}` may be used");
+    Error::new(Code::Internal, Stage::Resolve, message)
 }
 
 /// The nearest name, for whoever misspelt one.

@@ -218,7 +218,7 @@ impl ExecAnswer {
     }
 }
 
-fn worded(error: &Error) -> String {
+pub(crate) fn worded(error: &Error) -> String {
     let mut text = format!("{}: {}", error.code, error.message);
     for hint in &error.hints {
         text.push_str(&format!("; {hint}"));

@@ -76,12 +76,12 @@ pub(crate) async fn to_end(
         // Once for each call: what they said is found out by waiting.
         if now.status == Status::AwaitingApproval && !asked {
             asked = true;
-            let pending = ask_person(task, &now, window).await?;
+            let turn = ask_person(task, &now).await?;
             if task.context.ct.is_cancelled() {
                 return Err(called_off(task, &exec, part).await.into());
             }
-            if let Some(pending) = pending.filter(|_| part == Part::Began) {
-                return Ok(pending);
+            if turn == Turn::Waits && part == Part::Began {
+                break;
             }
         }
         let call = Call::get("/v1/execs")
@@ -136,7 +136,7 @@ async fn record(task: &Task, exec: &ExecId) -> Result<Exec, Error> {
 }
 
 /// Stops what the client does not want any more.
-async fn called_off(task: &Task, exec: &ExecId, part: Part) -> Error {
+pub(crate) async fn called_off(task: &Task, exec: &ExecId, part: Part) -> Error {
     let error = Error::new(Code::Canceled, Stage::Run, "the call was called off");
     if part == Part::Watches {
         return error;
@@ -150,20 +150,24 @@ async fn called_off(task: &Task, exec: &ExecId, part: Part) -> Error {
     error
 }
 
-/// `None` when it was answered; otherwise what the caller is told of an exec that waits.
-async fn ask_person(
-    task: &Task,
-    record: &Exec,
-    window: usize,
-) -> Result<Option<Answer<ExecAnswer>>, Stop> {
+/// Whose turn it is after people were asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// It was answered, and goes on.
+    Answered,
+    /// It waits for people elsewhere.
+    Waits,
+}
+
+pub(crate) async fn ask_person(task: &Task, record: &Exec) -> Result<Turn, Stop> {
     let Some(approval_id) = record.approval_id.clone() else {
-        return Ok(Some(exec::answer(record.clone(), window)));
+        return Ok(Turn::Waits);
     };
     let approval: Value = task
         .ask(Call::get("/v1/approvals").segment(approval_id.as_str()))
         .await?;
     if approval["state"] != "pending" {
-        return Ok(None);
+        return Ok(Turn::Answered);
     }
     let state = Asked {
         exec_id: record.exec_id.clone(),
@@ -180,14 +184,14 @@ async fn ask_person(
         Said::Yes(person) => {
             let body = serde_json::json!({ "decision": "allow_once" });
             answer(task, &person, &approval_id, &body).await?;
-            Ok(None)
+            Ok(Turn::Answered)
         }
         Said::No(person, reason) => {
             let body = serde_json::json!({ "decision": "deny", "reason": reason });
             answer(task, &person, &approval_id, &body).await?;
-            Ok(None)
+            Ok(Turn::Answered)
         }
-        Said::Nothing => Ok(Some(waits(task, record.clone(), &approval_id, window))),
+        Said::Nothing => Ok(Turn::Waits),
     }
 }
 
@@ -210,12 +214,16 @@ async fn answer(
 fn waits(task: &Task, record: Exec, approval_id: &ApprovalId, window: usize) -> Answer<ExecAnswer> {
     let mut value = exec::answer(record, window).value;
     value.next = Some(format!(
-        "a person has to agree first. Tell the user: {}. Then `exec_status` with exec_id `{}` waits \
-         for its end; do not repeat the call",
-        task.approvals_at.replace("{id}", approval_id.as_str()),
+        "{} Then `exec_status` with exec_id `{}` waits for its end; do not repeat the call",
+        agree_first(task, approval_id),
         value.exec_id,
     ));
     value.told()
+}
+
+pub(crate) fn agree_first(task: &Task, approval_id: &ApprovalId) -> String {
+    let at = task.approvals_at.replace("{id}", approval_id.as_str());
+    format!("a person has to agree first. Tell the user: {at}.")
 }
 
 /// One event of an exec.

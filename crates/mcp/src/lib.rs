@@ -13,6 +13,7 @@ mod http;
 mod question;
 mod resource;
 mod server;
+mod session;
 mod stdio;
 mod task;
 mod tool;

@@ -12,10 +12,12 @@ mod policy;
 mod program;
 mod run;
 mod sandbox;
+mod session;
 mod settle;
 mod simulate;
 pub(crate) mod skill;
 mod snapshot;
+mod talk;
 
 use std::sync::Arc;
 
@@ -51,6 +53,8 @@ pub(crate) trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
     const HINT: Hint;
     /// Whether it may reach beyond the machine.
     const OPEN: bool = false;
+    /// The tool by whose name policy may take it away, too: it could do the same.
+    const STANDS_FOR: Option<&'static str> = None;
     type Output: Serialize + JsonSchema + Send;
 
     fn run(self, task: &Task) -> impl Future<Output = Done<Self::Output>> + Send;
@@ -60,6 +64,7 @@ pub(crate) trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
 #[derive(Clone)]
 pub(crate) struct Entry {
     pub(crate) described: Described,
+    pub(crate) stands_for: Option<&'static str>,
     run: for<'a> fn(Value, &'a Task) -> BoxFuture<'a, CallToolResponse>,
 }
 
@@ -67,6 +72,7 @@ impl Entry {
     fn of<T: Tool>() -> Self {
         Self {
             described: describe::<T>(),
+            stands_for: T::STANDS_FOR,
             run: |arguments, task| {
                 Box::pin(async move {
                     let done = match read::<T>(arguments) {
@@ -95,6 +101,13 @@ pub(crate) fn all() -> Vec<Entry> {
         Entry::of::<look::ExecStatus>(),
         Entry::of::<look::ExecOutput>(),
         Entry::of::<look::ExecCancel>(),
+        Entry::of::<session::SessionStart>(),
+        Entry::of::<talk::SessionOutput>(),
+        Entry::of::<talk::SessionSend>(),
+        Entry::of::<talk::SessionSignal>(),
+        Entry::of::<talk::SessionResize>(),
+        Entry::of::<session::SessionList>(),
+        Entry::of::<session::SessionRemove>(),
         Entry::of::<simulate::Simulate>(),
         Entry::of::<simulate::Effects>(),
         Entry::of::<settle::Apply>(),
