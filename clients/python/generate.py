@@ -38,11 +38,13 @@ PACKAGE = '''"""Runs commands and code in Glovebox's sandboxes.
 # What the package exports beside all records and errors.
 EXPORTED = {
     "async_client": ["AsyncGlovebox"],
+    "async_sessions": ["AsyncSession"],
     "call": ["FileContent"],
     "client": ["Glovebox"],
-    "events": ["Event", "WatchEvent"],
-    "request": ["SkillOptions"],
+    "events": ["Event", "Found", "Printed", "WatchEvent"],
+    "request": ["SessionOptions", "SkillOptions"],
     "retry": ["Patience"],
+    "sessions": ["Session"],
 }
 
 # What becomes of a module that awaits, `async_NAME.py`, in the one that waits, `NAME.py`.
@@ -55,7 +57,7 @@ WAITING = (
     (r"\bAsync(?=[A-Z])", ""),
     (r"\basync_(?=\w)", ""),
     (r"\basynccontextmanager\b", "contextmanager"),
-    (r"\b__a(?=enter__|exit__)", "__"),
+    (r"\b__a(?=enter__|exit__|iter__)", "__"),
     (r"\ba(?=close\b|read\b|iter_bytes\b)", ""),
     (r"\basyncio\.to_thread\(([\w.]+), ", r"\1("),
     (r"\basyncio(?=\.sleep\b|$)", "time"),

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, Optional
 
 # Lists of records, which the client unpacks, and answers that it reads otherwise.
-UNPACKED = {"Alive", "Backends", "LegacyExec", "Looked", "Sandboxes", "SnapshotList"}
-UNPACKED |= {"StreamedEvent", "WatchEvent", "WebhookList", "WorkspaceName", "Workspaces"}
+UNPACKED = {"Alive", "Backends", "LegacyExec", "Looked", "Sandboxes", "SessionEvent"}
+UNPACKED |= {"SessionList", "SnapshotList", "StreamedEvent", "WatchEvent", "WebhookList"}
+UNPACKED |= {"WorkspaceName", "Workspaces"}
 # Objects that are passed on as the server tells them.
 AS_TOLD = {"Answer", "Consent", "Elevated", "Isolation", "PathRule", "Profile", "RuleRef"}
 AS_TOLD |= {"Ruling", "SandboxConfig", "Settings", "Tools"}

@@ -350,6 +350,48 @@ class SecretRemoval(Removal): ...
 class SecretRevocation(Revocation): ...
 class Seeded(SeedAnswer): ...
 class ServerSettings(SettingsAnswer): ...
+
+
+class SessionInfo:
+    @property
+    def exec_id(self) -> str:
+        """Of its record: `execs.get` has it."""
+        return self.session_id
+
+    @property
+    def ended(self) -> bool:
+        return self.state not in ("waiting", "running")
+
+    @property
+    def ok(self) -> bool:
+        """The program returned zero, and no gate holds it back."""
+        return self.status == "succeeded"
+
+
+class SessionOutput:
+    retry_after_ms = "There is no sense in asking earlier."
+
+
+class SessionPiece:
+    encoding = "Of `content`: `utf-8`, or `base64` where it is no text."
+
+    @property
+    def data(self) -> bytes:
+        return decode.content(self.content, self.encoding)
+
+    @property
+    def text(self) -> str:
+        """A character may be split between two pieces; `data` is exact."""
+        return self.data.decode("utf-8", "replace")
+
+
+class SessionScreen:
+    @property
+    def text(self) -> str:
+        """All rows."""
+        return "\n".join(self.lines)
+
+
 class Settled(DecidedAnswer): ...
 
 

@@ -12,7 +12,7 @@ from typing import Any, Callable, Optional
 import httpx
 import pytest
 
-from glovebox import AsyncGlovebox, Glovebox, Patience
+from glovebox import AsyncGlovebox, AsyncSession, Glovebox, Patience, Session, SessionInfo
 
 TOKEN = "gb_00000000000000000000000000000001_" + "5" * 64
 Reply = Callable[[httpx.Request], httpx.Response]
@@ -28,17 +28,33 @@ class Driven:
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._inner, name)
         if not callable(value):
-            return Driven(value, self._loop)
+            # The parts of a client have calls of their own; what a session knows has none.
+            known = isinstance(self._inner, AsyncSession)
+            return value if known else Driven(value, self._loop)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             result = value(*args, **kwargs)
             if inspect.iscoroutine(result):
-                return self._loop.run_until_complete(result)
+                return self._driven(self._loop.run_until_complete(result))
             if inspect.isasyncgen(result):
                 return self._each(result)
             return result
 
         return call
+
+    def _driven(self, result: Any) -> Any:
+        """What a call made, if that has calls of its own."""
+        if isinstance(result, AsyncSession):
+            return Driven(result, self._loop)
+        if isinstance(result, list):
+            return [self._driven(it) for it in result]
+        return result
+
+    def session(self, info: SessionInfo) -> Driven:
+        return Driven(AsyncSession(self._inner, info), self._loop)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._each(self._inner.__aiter__())
 
     def _each(self, items: Any) -> Iterator[Any]:
         try:
@@ -105,6 +121,14 @@ class Pieces(httpx.SyncByteStream, httpx.AsyncByteStream):
             yield piece
         if self._cut:
             raise self._cut
+
+
+def session(client: Any, session_id: str = "s", state: str = "running") -> Any:
+    """One that the client has not asked for."""
+    info = SessionInfo(session_id, state=state)
+    if isinstance(client, Driven):
+        return client.session(info)
+    return Session(client, info)
 
 
 def refusal(status: int, code: str, *, after_ms: Optional[int] = None, **more: Any) -> httpx.Response:

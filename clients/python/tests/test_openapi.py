@@ -16,7 +16,7 @@ import pytest
 
 import generate
 import glovebox
-from conftest import Server
+from conftest import Server, session
 from glovebox.decode import said
 from glovebox.errors import BY_CODE
 from glovebox.request import (
@@ -24,13 +24,19 @@ from glovebox.request import (
     Options,
     SandboxOptions,
     SearchOptions,
+    SessionOptions,
     SkillOptions,
 )
 
 # What a program does not call: pages for people, and the second names of operations that it calls
 # by their first ones.
 PAGES = {"GET /", "GET /docs"}
-SECOND_NAMES = {"/sandbox/execs": "/v1/execs", " /skills": " /v1/skills"}
+SECOND_NAMES = {
+    "/sandbox/execs": "/v1/execs",
+    " /skills": " /v1/skills",
+    "/approvals/{}/approve": "/approvals/{}/reply",
+    "/approvals/{}/deny": "/approvals/{}/reply",
+}
 
 IDS = {
     "user_id": "u",
@@ -75,6 +81,16 @@ SKILL: SkillOptions = {  # type: ignore[assignment]
     key: value
     for key, value in OPTIONS.items()
     if key not in ("cwd", "env", "stdin", "inputs", "mounts", "sandbox_config")
+}
+SESSION: SessionOptions = {
+    **{  # type: ignore[typeddict-item]
+        key: value for key, value in OPTIONS.items() if key not in ("timeout", "stdin")
+    },
+    "terminal": True,
+    "size": (100, 30),
+    "session_time": "1h",
+    "idle_timeout": 60,
+    "yield_ms": 1,
 }
 # In place of `sandbox`.
 OTHERWISE = {"lifetime"}
@@ -246,6 +262,25 @@ METHODS: Mapping[str, Union[Ask, list[Ask]]] = {
     "POST /v1/sandboxes/recreate": lambda it: it.sandboxes.recreate_many(everything=True),
     "POST /v1/sandboxes/prune": lambda it: it.sandboxes.prune(),
     "POST /v1/sandboxes/explain": lambda it: it.sandboxes.explain("agent", **SANDBOX),
+    "POST /v1/sessions": lambda it: it.sessions.start("true", **SESSION),
+    "GET /v1/sessions": lambda it: it.sessions.list(),
+    "GET /v1/sessions/{}": lambda it: it.sessions.get("s"),
+    "DELETE /v1/sessions/{}": lambda it: session(it).remove(),
+    "GET /v1/sessions/{}/output": lambda it: session(it).read(wait=0.5, limit=9),
+    "GET /v1/sessions/{}/stream": lambda it: next(iter(session(it))),
+    "GET /v1/sessions/{}/screen": lambda it: session(it).screen(),
+    "GET /v1/sessions/{}/recording": lambda it: session(it).recording(),
+    "POST /v1/sessions/{}/input": [
+        lambda it: session(it).send("a"),
+        lambda it: session(it).send(b"\xff"),
+        lambda it: session(it).submit("a"),
+        lambda it: session(it).keys("C-c", "Enter"),
+        lambda it: session(it).paste("a"),
+    ],
+    "POST /v1/sessions/{}/close-input": lambda it: session(it).close_input(),
+    "POST /v1/sessions/{}/resize": lambda it: session(it).resize(100, 30),
+    "POST /v1/sessions/{}/signal": lambda it: session(it).signal("INT"),
+    "POST /v1/sessions/{}/kill": lambda it: session(it).kill(),
     "GET /v1/skills": lambda it: it.skills.list(),
     "GET /v1/skills/{}": lambda it: it.skills.get("shell.run"),
     "POST /v1/skills/{}/invoke": lambda it: it.skills.invoke("a.b", {"x": 1}, **SKILL),
@@ -285,6 +320,12 @@ METHODS: Mapping[str, Union[Ask, list[Ask]]] = {
 # The next page is the client's own business, one header is for browsers and one for parts that are
 # fetched again, and a request has its key in a header.
 NOT_SENT = {"cursor", "Last-Event-ID", "If-Range", "skill_id", "request_id"}
+# What an operation has with others, and does not take itself.
+LEFT_OUT = {
+    "POST /v1/execs": {"session"},
+    "POST /v1/policy/explain": {"session", "wait"},
+    "POST /v1/sessions": {"wait"},
+}
 
 DOCUMENT: Optional[dict[str, Any]] = (
     json.loads(generate.API.read_text()) if generate.API.exists() else None
@@ -377,9 +418,12 @@ def test_a_method_sends_what_its_operation_takes(
             return
         properties = shape.get("properties", {})
         assert set(given) <= set(properties)
-        if name != "PATCH /v1/settings":
-            left_out = {"wait"} if name == "POST /v1/policy/explain" else set()
-            assert set(properties) - set(given) - NOT_SENT == left_out
+        if name == "POST /v1/sessions/{}/input":
+            # Exactly one of them each time.
+            fields = [set(json.loads(request.content)) for request in server.seen]
+            assert sorted(field for (field,) in fields) == sorted(properties)
+        elif name != "PATCH /v1/settings":
+            assert set(properties) - set(given) - NOT_SENT == LEFT_OUT.get(name, set())
 
 
 def schema_of(operation: Mapping[str, Any]) -> Optional[dict[str, Any]]:
@@ -438,6 +482,10 @@ def test_options_are_the_fields_of_a_request() -> None:
     assert set(Options.__annotations__) - {"policy"} <= known
     assert set(SKILL) == set(SkillOptions.__annotations__) - OTHERWISE
     assert set(SkillOptions.__annotations__) <= set(Options.__annotations__)
+    assert set(SESSION) == set(SessionOptions.__annotations__) - OTHERWISE
+    own = {*resolve(schemas()["SessionOptions"])["properties"], "session_time"}
+    assert set(SESSION) - set(OPTIONS) == own
+    assert "session_time" in schemas()["PolicyOverrides"]["properties"]
     assert set(SANDBOX) == set(SandboxOptions.__annotations__)
     names = {"SandboxRequest", "PolicyOverrides"}
     known = {key for name in names for key in resolve(schemas()[name]).get("properties", {})}

@@ -12,6 +12,9 @@
 from glovebox.async_client import (
     AsyncGlovebox,
 )
+from glovebox.async_sessions import (
+    AsyncSession,
+)
 from glovebox.call import (
     FileContent,
 )
@@ -27,6 +30,7 @@ from glovebox.errors import (
     Denied,
     DiskFull,
     ExecFailed,
+    ExpectTimeout,
     Expired,
     Forbidden,
     GloveboxError,
@@ -40,6 +44,7 @@ from glovebox.errors import (
     RateLimited,
     RequestTimeout,
     ServerError,
+    SessionEnded,
     Unauthenticated,
     Unavailable,
     UnexpectedAnswer,
@@ -48,6 +53,8 @@ from glovebox.errors import (
 )
 from glovebox.events import (
     Event,
+    Found,
+    Printed,
     WatchEvent,
 )
 from glovebox.records import (
@@ -145,6 +152,12 @@ from glovebox.records import (
     SecretRevocation,
     Seeded,
     ServerSettings,
+    SessionInfo,
+    SessionOutput,
+    SessionPiece,
+    SessionScreen,
+    SessionStream,
+    SessionTerms,
     Settled,
     Simulation,
     Skill,
@@ -162,6 +175,7 @@ from glovebox.records import (
     TaskResult,
     TaskStep,
     TaskTimeline,
+    TerminalSize,
     Token,
     ToolAnswer,
     ToolsAnswer,
@@ -179,10 +193,14 @@ from glovebox.records import (
     Workspace,
 )
 from glovebox.request import (
+    SessionOptions,
     SkillOptions,
 )
 from glovebox.retry import (
     Patience,
+)
+from glovebox.sessions import (
+    Session,
 )
 from glovebox.version import VERSION as __version__
 
@@ -193,6 +211,7 @@ __all__ = [
     "Artifacts",
     "Ask",
     "AsyncGlovebox",
+    "AsyncSession",
     "Attempt",
     "AuditEntry",
     "Backend",
@@ -229,6 +248,7 @@ __all__ = [
     "Exec",
     "ExecError",
     "ExecFailed",
+    "ExpectTimeout",
     "Expired",
     "Explanation",
     "Fault",
@@ -239,6 +259,7 @@ __all__ = [
     "FileWrite",
     "Forbidden",
     "Forked",
+    "Found",
     "GateResult",
     "GivenInput",
     "Glob",
@@ -268,6 +289,7 @@ __all__ = [
     "PoolShape",
     "PresetResponse",
     "Preview",
+    "Printed",
     "Problem",
     "ProcessSpawn",
     "Pruned",
@@ -307,6 +329,15 @@ __all__ = [
     "Seeded",
     "ServerError",
     "ServerSettings",
+    "Session",
+    "SessionEnded",
+    "SessionInfo",
+    "SessionOptions",
+    "SessionOutput",
+    "SessionPiece",
+    "SessionScreen",
+    "SessionStream",
+    "SessionTerms",
     "Settled",
     "Simulation",
     "Skill",
@@ -325,6 +356,7 @@ __all__ = [
     "TaskResult",
     "TaskStep",
     "TaskTimeline",
+    "TerminalSize",
     "Token",
     "ToolAnswer",
     "ToolsAnswer",

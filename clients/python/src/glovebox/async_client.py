@@ -17,6 +17,7 @@ from glovebox.async_approvals import AsyncApprovals, AsyncGrants
 from glovebox.async_audit import AsyncAudit
 from glovebox.async_execs import AsyncExecs
 from glovebox.async_secrets import AsyncSecrets
+from glovebox.async_sessions import AsyncSessions
 from glovebox.async_skills import AsyncSkills
 from glovebox.async_snapshots import AsyncSnapshots
 from glovebox.async_webhooks import AsyncWebhooks
@@ -94,6 +95,7 @@ class AsyncGlovebox:
         self.workspaces = AsyncWorkspaces(self)
         self.snapshots = AsyncSnapshots(self)
         self.sandboxes = AsyncSandboxes(self)
+        self.sessions = AsyncSessions(self)
         self.approvals = AsyncApprovals(self)
         self.grants = AsyncGrants(self)
         self.secrets = AsyncSecrets(self)
@@ -240,13 +242,19 @@ class AsyncGlovebox:
         return exec if exec.ended else await self.execs.wait(exec.exec_id)
 
     async def _create(self, body: Mapping[str, Any], *, wait: bool) -> Exec:
-        name: str = body["client_id"]
-        self._started.begin(name)
+        exec = await self._begun(body["client_id"], calls.create_exec(body, wait=wait))
+        self._started.saw(exec)
+        return exec
+
+    async def _begun(self, client_id: str, call: Call[T]) -> T:
+        """What the server says to a call that begins something. Also if the answer never comes, it
+        is ended when the client is closed."""
+        self._started.begin(client_id)
         try:
-            return await self._seen(calls.create_exec(body, wait=wait))
+            return await self._send(call)
         except ApiError as error:
             if error.status < 500:
-                self._started.forget(name)
+                self._started.forget(client_id)
             raise
 
     async def _seen(self, call: Call[Exec]) -> Exec:

@@ -18,6 +18,7 @@ from glovebox.approvals import Approvals, Grants
 from glovebox.audit import Audit
 from glovebox.execs import Execs
 from glovebox.secrets import Secrets
+from glovebox.sessions import Sessions
 from glovebox.skills import Skills
 from glovebox.snapshots import Snapshots
 from glovebox.webhooks import Webhooks
@@ -95,6 +96,7 @@ class Glovebox:
         self.workspaces = Workspaces(self)
         self.snapshots = Snapshots(self)
         self.sandboxes = Sandboxes(self)
+        self.sessions = Sessions(self)
         self.approvals = Approvals(self)
         self.grants = Grants(self)
         self.secrets = Secrets(self)
@@ -241,13 +243,19 @@ class Glovebox:
         return exec if exec.ended else self.execs.wait(exec.exec_id)
 
     def _create(self, body: Mapping[str, Any], *, wait: bool) -> Exec:
-        name: str = body["client_id"]
-        self._started.begin(name)
+        exec = self._begun(body["client_id"], calls.create_exec(body, wait=wait))
+        self._started.saw(exec)
+        return exec
+
+    def _begun(self, client_id: str, call: Call[T]) -> T:
+        """What the server says to a call that begins something. Also if the answer never comes, it
+        is ended when the client is closed."""
+        self._started.begin(client_id)
         try:
-            return self._seen(calls.create_exec(body, wait=wait))
+            return self._send(call)
         except ApiError as error:
             if error.status < 500:
-                self._started.forget(name)
+                self._started.forget(client_id)
             raise
 
     def _seen(self, call: Call[Exec]) -> Exec:

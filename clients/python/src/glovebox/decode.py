@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import re
 from collections.abc import Mapping
@@ -71,6 +72,18 @@ def texts() -> list[Text]:
         default_factory=list, metadata={_READ: lambda value: [_text(item) for item in value]}
     )
     return field
+
+
+def content(text: str, encoding: str) -> bytes:
+    """Bytes as the server tells them: as text where they are some."""
+    if encoding == "utf-8":
+        return text.encode()
+    try:
+        if encoding == "base64":
+            return base64.b64decode(text, validate=True)
+    except ValueError:
+        pass
+    raise UnexpectedAnswer(f"cannot read {_shown(text)} as `{encoding}`")
 
 
 def said(kind: type, name: str) -> str:

@@ -6,7 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
 if TYPE_CHECKING:
-    from glovebox.records import Exec
+    from glovebox.records import Exec, SessionInfo
+
+
+# Characters of a session's output in a message.
+_SHOWN = 200
 
 
 class GloveboxError(Exception):
@@ -49,12 +53,44 @@ class ExecFailed(GloveboxError):
         self.exec = exec
 
 
+class ExpectTimeout(GloveboxError, TimeoutError):
+    """It did not appear within the time that the caller gave. The session goes on, and what it put
+    out meanwhile is still to be read."""
+
+    def __init__(self, session_id: str, cue: str, seconds: float, seen: str) -> None:
+        super().__init__(
+            f"`{session_id}` did not put out {cue!r} within {seconds:g} s, but {_end(seen)}"
+        )
+        self.session_id = session_id
+        self.seconds = seconds
+        #: What it put out since it was last read.
+        self.seen = seen
+
+
+class SessionEnded(GloveboxError):
+    """The session ended before what was expected appeared. What it put out is still to be read."""
+
+    def __init__(self, info: SessionInfo, cue: str, seen: str) -> None:
+        code = "" if info.exit_code is None else f" with exit code {info.exit_code}"
+        how = f"`{info.session_id}` is `{info.state}`{code}"
+        super().__init__(f"{how}, and did not put out {cue!r}, but {_end(seen)}")
+        self.info = info
+        #: What it put out since it was last read.
+        self.seen = seen
+
+
 class CleanupFailed(GloveboxError):
     """`close()` could not cancel these execs: they may still run."""
 
     def __init__(self, failures: Mapping[str, GloveboxError]) -> None:
         super().__init__(f"may still run: {', '.join(f'`{name}`' for name in failures)}")
         self.failures = dict(failures)
+
+
+def _end(seen: str) -> str:
+    if not seen:
+        return "nothing"
+    return repr(seen) if len(seen) <= _SHOWN else f"…{seen[-_SHOWN:]!r}"
 
 
 class ApiError(GloveboxError):

@@ -1,7 +1,8 @@
-"""What happens to an exec or to the files of a workspace, as its stream tells it."""
+"""What happens to an exec, in a session or to the files of a workspace, as its stream tells it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -59,3 +60,30 @@ class WatchEvent:
     #: Of a `ready`: there are more directories than can be watched.
     partial: bool = False
     extra: Mapping[str, Any] = values(dict)
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A piece of what a session put out."""
+
+    #: `stdout`, which of a terminal is all that it shows, or `stderr`.
+    stream: str = ""
+    data: bytes = b""
+    #: Where it ends in all that was put out on this stream.
+    next: int = 0
+
+    @property
+    def text(self) -> str:
+        """A character may be split between two pieces; `data` is exact."""
+        return self.data.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was expected of a session, and appeared."""
+
+    #: What came before it, since the session was last read.
+    before: str = ""
+    text: str = ""
+    #: Of a pattern. Bytes that are no text are lone surrogates in it, as in names of files.
+    match: Optional[re.Match[str]] = None

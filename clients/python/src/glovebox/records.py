@@ -663,6 +663,26 @@ class SecretGiven:
 
 
 @dataclass(frozen=True)
+class TerminalSize:
+    """The size of a terminal, in characters."""
+
+    columns: int = 0
+    rows: int = 0
+    extra: Mapping[str, Any] = decode.values(dict)
+
+
+@dataclass(frozen=True)
+class SessionTerms:
+    """What makes an exec a session: its program is talked to while it runs."""
+
+    #: It is ended when nothing was written or read for so long.
+    idle_timeout_ms: Optional[int] = None
+    #: None: three pipes.
+    terminal: Optional[TerminalSize] = decode.maybe(TerminalSize)
+    extra: Mapping[str, Any] = decode.values(dict)
+
+
+@dataclass(frozen=True)
 class Refused:
     """A destination that was refused, however often."""
 
@@ -727,7 +747,7 @@ class Exec:
     signal: Optional[int] = None
     timed_out: bool = False
     killed: bool = False
-    #: `wall`, `cpu`, `memory`, `pids`, `disk`, `inodes` or `output`.
+    #: `wall`, `cpu`, `memory`, `pids`, `disk`, `inodes`, `output` or `idle`.
     limit_hit: Optional[str] = None
     started_at: Optional[datetime] = decode.moment()
     ended_at: Optional[datetime] = decode.moment()
@@ -796,6 +816,8 @@ class Exec:
     #: It says that it runs, and the process that ran it is gone. Told by commands without a server,
     #: not stored: a server writes the end down by itself.
     abandoned: bool = False
+    #: Of an exec that is a session.
+    session: Optional[SessionTerms] = decode.maybe(SessionTerms)
     extra: Mapping[str, Any] = decode.values(dict)
 
     @property
@@ -1491,6 +1513,140 @@ class Search:
     #: There may be more.
     truncated: bool = False
     extra: Mapping[str, Any] = decode.values(dict)
+
+
+@dataclass(frozen=True)
+class SessionStream:
+    """One stream of a session: what was written since its start, and what of that can still be
+    read."""
+
+    #: The first byte that can still be read.
+    start: int = 0
+    #: One past the last.
+    end: int = 0
+    extra: Mapping[str, Any] = decode.values(dict)
+
+
+@dataclass(frozen=True)
+class SessionInfo:
+    """A session as it is now. Its record is the exec of the same id."""
+
+    #: Of its exec, too.
+    session_id: str = ""
+    project_id: str = ""
+    command: list[Text] = decode.texts()
+    #: `waiting`, `running`, `exited`, `signaled`, `timed_out`, `killed`, `lost` or `failed`.
+    state: str = ""
+    #: Of the exec: `queued`, `awaiting_approval`, `running`, `succeeded`, `failed`, `timed_out`,
+    #: `killed`, `canceled`, `policy_denied`, `held`, `lost` or `error`.
+    status: str = ""
+    #: All that a terminal shows; of pipes the standard output.
+    stdout: SessionStream = decode.one(SessionStream)
+    stderr: SessionStream = decode.one(SessionStream)
+    #: How long nothing was written or read.
+    idle_ms: int = 0
+    #: A guess: the program seems to wait for somebody to type.
+    waiting_for_input: bool = False
+    #: No more input is taken.
+    input_closed: bool = False
+    ids: Ids = decode.one(Ids)
+    client_id: Optional[str] = None
+    ended_at: Optional[datetime] = decode.moment()
+    error: Optional[ExecError] = decode.maybe(ExecError)
+    exit_code: Optional[int] = None
+    #: It is ended when nothing was written or read for so long.
+    idle_timeout_ms: Optional[int] = None
+    #: `wall`, `cpu`, `memory`, `pids`, `disk`, `inodes`, `output` or `idle`.
+    limit_hit: Optional[str] = None
+    receipt: Optional[Receipt] = decode.maybe(Receipt)
+    signal: Optional[int] = None
+    started_at: Optional[datetime] = decode.moment()
+    #: None: three pipes.
+    terminal: Optional[TerminalSize] = decode.maybe(TerminalSize)
+    #: What people are asked before it starts.
+    approval_id: Optional[str] = None
+    extra: Mapping[str, Any] = decode.values(dict)
+
+    @property
+    def exec_id(self) -> str:
+        """Of its record: `execs.get` has it."""
+        return self.session_id
+
+    @property
+    def ended(self) -> bool:
+        return self.state not in ("waiting", "running")
+
+    @property
+    def ok(self) -> bool:
+        """The program returned zero, and no gate holds it back."""
+        return self.status == "succeeded"
+
+
+@dataclass(frozen=True)
+class SessionPiece:
+    """A piece of one stream."""
+
+    #: Of the first byte of `content`. More than what was asked for: what is between is not kept any
+    #: more.
+    offset: int = 0
+    #: To be asked for next. The same offset gives the same bytes again, as long as they are kept.
+    next: int = 0
+    content: str = ""
+    #: Of `content`: `utf-8`, or `base64` where it is no text.
+    encoding: str = ""
+    extra: Mapping[str, Any] = decode.values(dict)
+
+    @property
+    def data(self) -> bytes:
+        return decode.content(self.content, self.encoding)
+
+    @property
+    def text(self) -> str:
+        """A character may be split between two pieces; `data` is exact."""
+        return self.data.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class SessionOutput:
+    """What a session has put out."""
+
+    session: SessionInfo = decode.one(SessionInfo)
+    stdout: SessionPiece = decode.one(SessionPiece)
+    stderr: SessionPiece = decode.one(SessionPiece)
+    #: Nothing comes after this: the session has ended, and this is the last of it.
+    complete: bool = False
+    #: There is no sense in asking earlier.
+    retry_after_ms: int = 0
+    extra: Mapping[str, Any] = decode.values(dict)
+
+
+@dataclass(frozen=True)
+class SessionScreen:
+    """What a person would see on the terminal now."""
+
+    size: TerminalSize = decode.one(TerminalSize)
+    #: Every row, without what is blank at its end.
+    lines: list[str] = decode.values(list)
+    #: Row and column, both from 0.
+    cursor: list[int] = decode.values(list)
+    cursor_hidden: bool = False
+    #: A program has the whole screen, as an editor does.
+    alternate: bool = False
+    #: As the program named the window.
+    title: str = ""
+    #: What draws this screen on an empty terminal of this size: text with escape sequences, in
+    #: base64.
+    redraw: str = ""
+    #: The place in the output up to which this screen shows it: what is read from here on goes on
+    #: with it. An escape sequence or a character that has begun and not ended comes after it,
+    #: unless it is longer than 64 KiB.
+    offset: int = 0
+    extra: Mapping[str, Any] = decode.values(dict)
+
+    @property
+    def text(self) -> str:
+        """All rows."""
+        return "\n".join(self.lines)
 
 
 @dataclass(frozen=True)

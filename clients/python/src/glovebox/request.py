@@ -77,6 +77,55 @@ class Options(TypedDict, total=False):
     session_id: str
 
 
+class SessionOptions(TypedDict, total=False):
+    """How a session is to run; all of it is optional, and means what it means for an exec."""
+
+    #: A terminal, or three pipes. Without it: a terminal for a shell without arguments, pipes for
+    #: everything else.
+    terminal: bool
+    #: Columns and rows of the terminal; 80 and 24 without it.
+    size: tuple[int, int]
+    #: Seconds, or text such as `10m`: how long it may last at all.
+    session_time: Union[float, str]
+    #: It is ended when nothing was written or read for so long.
+    idle_timeout: Union[float, str]
+    #: `start` returns when the program waits for input or has ended, and after so many milliseconds
+    #: at the latest; 1000 without it. It ends nothing.
+    yield_ms: int
+    project_id: str
+    client_id: str
+    cwd: str
+    env: Mapping[str, str]
+    inputs: Mapping[str, Union[str, bytes]]
+    memory: Union[int, str]
+    disk: Union[int, str]
+    cpus: float
+    pids: int
+    backend: str
+    runtime: str
+    image: str
+    require: Sequence[str]
+    policy: Mapping[str, Any]
+    sandbox: str
+    lifetime: str
+    on_exceed: str
+    justification: str
+    mounts: Sequence[str]
+    secrets: Sequence[Union[str, Mapping[str, str]]]
+    writes: str
+    mode: str
+    simulate: Simulation
+    over: str
+    sandbox_config: Mapping[str, Any]
+    user_id: str
+    conversation_id: str
+    turn_id: str
+    task_id: str
+    workflow_id: str
+    agent_id: str
+    session_id: str
+
+
 class SkillOptions(TypedDict, total=False):
     """How a skill is to be called; all of it is optional, and means what it means for an exec."""
 
@@ -268,6 +317,24 @@ def body(program: Mapping[str, Any], options: Options) -> dict[str, Any]:
     if inputs:
         request["inputs"] = [_input(path, content) for path, content in inputs.items()]
     return request
+
+
+def session(program: Mapping[str, Any], options: SessionOptions) -> dict[str, Any]:
+    """The body of the start of a session: that of an exec, and how it is talked to."""
+    if "timeout" in options:
+        raise TypeError("a session has a `session_time` and an `idle_timeout`, and no `timeout`")
+    given = _given(options, SessionOptions)
+    how = _some(given, ("terminal", "idle_timeout", "yield_ms"))
+    if "size" in given:
+        how["size"] = terminal_size(*given["size"])
+    if "session_time" in given:
+        given["policy"] = {**given.get("policy", {}), "session_time": given["session_time"]}
+    rest = {key: value for key, value in given.items() if key in Options.__annotations__}
+    return {**body(program, cast(Options, rest)), "session": how}
+
+
+def terminal_size(columns: int, rows: int) -> dict[str, int]:
+    return {"columns": columns, "rows": rows}
 
 
 def skill(inputs: Mapping[str, Any], options: SkillOptions) -> dict[str, Any]:

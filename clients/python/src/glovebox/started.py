@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from typing import Union
 
-from glovebox.records import Exec
+from glovebox.records import Exec, SessionInfo
 
 
 class Started:
@@ -28,8 +29,8 @@ class Started:
         if not exec.ended:
             self.begin(exec.exec_id)
 
-    def saw(self, exec: Exec) -> None:
-        """A record of an exec, whoever began it."""
+    def saw(self, exec: Union[Exec, SessionInfo]) -> None:
+        """A record of an exec or a session, whoever began it."""
         with self._lock:
             for name in (exec.client_id, exec.exec_id):
                 if name is None or name not in self._names:
