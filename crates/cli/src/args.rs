@@ -10,12 +10,14 @@ mod execs;
 mod file;
 mod image;
 mod mcp;
+mod often;
 mod options;
 mod policy;
 mod retrieve;
 mod sandbox;
 mod secret;
 mod serve;
+mod session;
 mod settings;
 mod simulation;
 mod skill;
@@ -71,6 +73,11 @@ pub(crate) use secret::{
     SecretRevokeArgs, SecretSetArgs, SecretVerb,
 };
 pub(crate) use serve::{LogFormat, ServeArgs};
+pub(crate) use session::{
+    DetachOptions, LifeOptions, SessionAttachArgs, SessionCommand, SessionKeysArgs, SessionLogArgs,
+    SessionPasteArgs, SessionRecordArgs, SessionReplayArgs, SessionResizeArgs, SessionSendArgs,
+    SessionSignalArgs, SessionStartArgs, SessionVerb, ShellArgs, WhichSession,
+};
 pub(crate) use settings::{SettingsCommand, SettingsSetArgs, SettingsVerb};
 pub(crate) use simulation::{ApplyArgs, DiscardArgs, EffectsArgs, SimulationOptions};
 pub(crate) use skill::{
@@ -108,6 +115,8 @@ const OVERVIEW: &str = concat!(
     "  run          Run a command in a sandbox
   code         Run code from a file or from standard input
   exec         Run a command in a sandbox that is kept
+  shell        Open a shell in a sandbox
+  session      Start, read, type into, end and list sessions
   skill        Find, check, call, import and remove skills
   retrieve     Read a page of the web as text\n\n",
     heading!("See what ran"),
@@ -230,6 +239,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     Code(CodeArgs),
     Exec(ExecArgs),
+    Shell(Box<ShellArgs>),
+    Session(SessionCommand),
     Skill(SkillCommand),
     Retrieve(RetrieveArgs),
     Ps(PsArgs),
@@ -283,6 +294,7 @@ pub(crate) enum Command {
   glovebox run --simulate -- ./migrate.sh
   glovebox run --scratch --input data.csv -- wc -l /workspace/inputs/data.csv
   echo hello | glovebox run --stdin -- tr a-z A-Z
+  glovebox run -it -- python3
   glovebox run --backend docker --runtime runsc --scratch -- ./untrusted.sh
   glovebox run --require own_kernel --scratch -- ./untrusted.sh
   glovebox run --lifetime agent --agent builder --project demo -- make test
@@ -290,6 +302,14 @@ pub(crate) enum Command {
   glovebox run --memory 8G --ask --because 'the linker needs it' -- make
   glovebox --server http://127.0.0.1:7070 run --project demo -- make test")]
 pub(crate) struct RunArgs {
+    /// Pass standard input through: `--stdin`
+    #[arg(long, short, help_heading = "Program")]
+    pub(crate) interactive: bool,
+    /// Give it a terminal, and attach this one to it; `-it` is the same
+    #[arg(long, short, help_heading = "Program")]
+    pub(crate) tty: bool,
+    #[command(flatten)]
+    pub(crate) detach: DetachOptions,
     #[command(flatten)]
     pub(crate) options: RunOptions,
     /// The command and its arguments

@@ -83,6 +83,10 @@ impl<'args> Context<'args> {
         Self { global }
     }
 
+    pub(crate) fn global(&self) -> &'args Global {
+        self.global
+    }
+
     pub(crate) fn place(&self) -> Result<Place> {
         let global = self.global;
         let variable = || {
@@ -169,6 +173,8 @@ impl<'args> Context<'args> {
         progress: &ProgressLine,
     ) -> Result<LocalApi> {
         let api = LocalApi::open(self.own_settings()?, directory, Some(progress.listener()))?;
+        api.dispatcher()
+            .start_sessions_with(self.session_command(Surface::Local, directory)?);
         self.report_recovered(api.dispatcher().recovered());
         Ok(api)
     }

@@ -16,7 +16,7 @@ impl Exit {
     const TIMED_OUT: Self = Self(124);
     const OURS: Self = Self(125);
     const NOT_EXECUTABLE: Self = Self(126);
-    const NOT_FOUND: Self = Self(127);
+    pub(crate) const NOT_FOUND: Self = Self(127);
     const KILLED: Self = Self(137);
     pub(crate) const CANCELED: Self = Self(130);
     const HELD: Self = Self(6);

@@ -3,11 +3,13 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use glovebox_engine::{Cancel, Canceler};
 use glovebox_model::{Code, Error, Result, Stage};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGWINCH};
 use signal_hook::low_level::pipe;
 
 const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
@@ -44,6 +46,26 @@ pub(crate) fn presses() -> Result<(OwnedFd, Asker)> {
     let asker = Asker(asker);
     register(&asker)?;
     Ok((presses, asker))
+}
+
+/// Whether a signal came. What was pressed stays to be read.
+pub(crate) fn is_pressed(presses: &OwnedFd) -> bool {
+    is_pressed_within(presses, Duration::ZERO)
+}
+
+/// The same, as soon as one comes.
+pub(crate) fn is_pressed_within(presses: &OwnedFd, most: Duration) -> bool {
+    let mut sources = [PollFd::new(presses, PollFlags::IN)];
+    let most = Timespec::try_from(most).unwrap_or_default();
+    matches!(poll(&mut sources, Some(&most)), Ok(1..))
+}
+
+/// A byte for each time the terminal got another size. Not blocking.
+pub(crate) fn resizes() -> Result<OwnedFd> {
+    let made = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
+    let (resizes, told) = made.map_err(|errno| failed(errno.into()))?;
+    pipe::register(SIGWINCH, told).map_err(failed)?;
+    Ok(resizes)
 }
 
 /// Set by the first signal, for work that has no run to ask.

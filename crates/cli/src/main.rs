@@ -2,6 +2,7 @@
 
 mod approvals;
 mod args;
+mod attach;
 mod change;
 mod commands;
 mod context;
@@ -26,16 +27,17 @@ mod rewrite;
 mod sandboxes;
 mod screen;
 mod secrets_key;
+mod session_keeper;
+mod sessions;
 mod stdout;
 mod stop;
 mod table;
 mod terminal;
+mod terminal_filter;
 mod token_admin;
 mod workspaces;
 
 use std::process::ExitCode;
-
-use clap::Parser;
 
 use args::{Cli, Command, DoctorArgs, McpVerb, PolicyVerb, SecretVerb, SkillVerb};
 use exit::Exit;
@@ -51,8 +53,11 @@ fn main() -> ExitCode {
     if effect_tool::is_called() {
         return effect_tool::run();
     }
+    if session_keeper::is_called() {
+        return session_keeper::run();
+    }
     let taken = secrets_key::take();
-    let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
+    let cli = Cli::of_process().unwrap_or_else(|error| refuse(&error));
     let json = cli.global.json;
     let ended = taken
         .and_then(|()| check_server(&cli))
@@ -71,6 +76,8 @@ fn carry_out(cli: Cli) -> Result<Exit> {
         Command::Run(run) => commands::run::run(&cli.global, run),
         Command::Code(code) => commands::code::run(&cli.global, code),
         Command::Exec(exec) => commands::exec::run(&cli.global, exec),
+        Command::Shell(shell) => commands::shell::run(&cli.global, *shell),
+        Command::Session(session) => commands::session::run(&cli.global, session),
         Command::Ps(ps) => commands::ps::run(&cli.global, ps),
         Command::Show(show) => commands::show::run(&cli.global, &show),
         Command::Logs(logs) => commands::logs::run(&cli.global, &logs),
@@ -154,7 +161,11 @@ fn refuse(error: &clap::Error) -> ! {
     let words: Vec<_> = std::env::args_os().collect();
     let hint = match words.get(1).and_then(|word| word.to_str()) {
         Some("run") => "put `--` before the command: `glovebox run -- CMD ARGS…`",
+        Some("session") if words.get(2).is_some_and(|it| it == "start") => {
+            "put `--` before the command: `glovebox session start -- CMD ARGS…`"
+        }
         Some("exec") => "put `--` before the command: `glovebox exec SANDBOX -- CMD ARGS…`",
+        Some("shell") => "put `--` before the command: `glovebox shell -- CMD ARGS…`",
         _ => "",
     };
     if error.use_stderr() && !hint.is_empty() && !words.iter().any(|word| word == "--") {

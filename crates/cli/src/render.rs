@@ -68,7 +68,7 @@ pub(crate) fn sentence(error: &Error, paint: Paint) -> String {
 
 /// A hint of the API, for somebody at the command line: routes are commands there.
 fn command_for(hint: &str) -> &str {
-    const COMMANDS: [(&str, &str); 13] = [
+    const COMMANDS: [(&str, &str); 16] = [
         (
             "`GET /v1/workspaces/{project}/files`",
             "`glovebox file ls` lists what is there",
@@ -80,6 +80,18 @@ fn command_for(hint: &str) -> &str {
         (
             "`GET /v1/workspaces`",
             "`glovebox workspace ls` lists those that are there",
+        ),
+        (
+            "`GET /v1/sessions`",
+            "`glovebox session ls` lists those that are there",
+        ),
+        (
+            "send `text`; or start it with a terminal",
+            "`glovebox session send` types text; `session start --terminal` gives a terminal",
+        ),
+        (
+            "`GET …/output` has what it put out",
+            "`glovebox session log` has what it put out",
         ),
         ("`GET /v1/execs`", "`glovebox ps --all` lists them"),
         (

@@ -1,8 +1,10 @@
 //! The key of the secrets, as it is given to this process.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -10,6 +12,9 @@ use glovebox_engine::KeySource;
 use glovebox_model::{Code, Error, Result, Stage};
 use rustix::fs::MemfdFlags;
 use zeroize::Zeroizing;
+
+/// Text around a key: a longer one is something else.
+const LONGEST: usize = 256;
 
 static GIVEN: OnceLock<OwnedFd> = OnceLock::new();
 
@@ -31,12 +36,38 @@ pub(crate) fn take() -> Result<()> {
     if value.is_empty() {
         return Ok(());
     }
-    let held = rustix::fs::memfd_create("secrets-key", MemfdFlags::CLOEXEC)
-        .map_err(|error| failed(&error))?;
-    let mut held = File::from(held);
-    held.write_all(&value).map_err(|error| failed(&error))?;
+    hold(value.to_vec())
+}
+
+/// Keeps a key that was given otherwise.
+pub(crate) fn hold(value: Vec<u8>) -> Result<()> {
+    let value = Zeroizing::new(value);
+    let held =
+        rustix::fs::memfd_create("secrets-key", MemfdFlags::CLOEXEC).map_err(std::io::Error::from);
+    let held = held.and_then(|held| {
+        let mut held = File::from(held);
+        held.write_all(&value).map(|()| held)
+    });
+    let held = held.map_err(|error| {
+        let message = "the key of secrets cannot be kept in memory";
+        Error::new(Code::Internal, Stage::Parse, message).caused_by(error)
+    })?;
     let _ = GIVEN.set(held.into());
     Ok(())
+}
+
+/// What was given to this process, for one that it starts.
+pub(crate) fn given() -> Result<Option<OsString>> {
+    let Some(held) = GIVEN.get() else {
+        return Ok(None);
+    };
+    let mut value = vec![0; LONGEST];
+    let read = rustix::io::pread(held, &mut value, 0).map_err(|errno| {
+        let message = "cannot use `GLOVEBOX_SECRETS_KEY`";
+        Error::new(Code::Internal, Stage::Parse, message).caused_by(errno)
+    })?;
+    value.truncate(read);
+    Ok(Some(OsString::from_vec(value)))
 }
 
 /// What was named, in the order of how plainly it was.

@@ -369,13 +369,13 @@ fn simulated(record: &Exec) -> Vec<String> {
 }
 
 /// Opened before anything runs: a report that cannot be written must not cost a run.
-struct Report {
+pub(super) struct Report {
     path: PathBuf,
     file: std::fs::File,
 }
 
 impl Report {
-    fn open(path: &Path) -> Result<Self> {
+    pub(super) fn open(path: &Path) -> Result<Self> {
         let file = std::fs::File::create(path).map_err(|error| {
             let shown = path.display();
             invalid(format!("cannot write the report `{shown}`")).caused_by(error)
@@ -386,7 +386,7 @@ impl Report {
         })
     }
 
-    fn write(mut self, record: &Exec) -> Result<()> {
+    pub(super) fn write(mut self, record: &Exec) -> Result<()> {
         let text = serde_json::to_vec(record).map_err(std::io::Error::other);
         text.and_then(|text| self.file.write_all(&text))
             .map_err(|error| {

@@ -16,7 +16,7 @@ const VARIABLE: &str = "GLOVEBOX_LOG";
 /// Known once the server has its secrets; nothing is logged of anybody's before.
 static MASK: OnceLock<LogMask> = OnceLock::new();
 
-pub(super) fn mask_with(mask: LogMask) {
+pub(crate) fn mask_with(mask: LogMask) {
     let _ = MASK.set(mask);
 }
 
@@ -39,14 +39,14 @@ impl Write for Clean {
 
 /// What is logged if nobody says how much.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Usual {
+pub(crate) enum Usual {
     /// For a server, whose log somebody keeps.
     Info,
     /// For a process whose standard error a host shows to its user.
     Warn,
 }
 
-pub(super) fn begin(format: LogFormat, usual: Usual) -> Result<()> {
+pub(crate) fn begin(format: LogFormat, usual: Usual) -> Result<()> {
     let refused = |error: &dyn std::fmt::Display| {
         Error::new(
             Code::InvalidArgument,

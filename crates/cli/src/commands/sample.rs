@@ -17,6 +17,7 @@ fn profile() -> Profile {
     Profile {
         limits: Limits {
             wall_ms: Millis::secs(60),
+            session_ms: Millis::secs(60),
             cpu_ms: Millis::secs(60),
             memory_bytes: Bytes::mib(512),
             pids: Count(64),
@@ -66,6 +67,7 @@ pub(crate) fn exec(number: u8) -> Exec {
         skill_id: None,
         skill_version: None,
         skill_digest: None,
+        session: None,
         cmd: bytes("sh"),
         args: vec![bytes("-c"), bytes("echo a long line; exit 3")],
         cwd: bytes("/workspace/work"),
@@ -229,5 +231,36 @@ pub(crate) fn approval() -> Approval {
             stdin: None,
             inputs: Vec::new(),
         },
+    }
+}
+
+/// One that runs, on a terminal.
+pub(crate) fn session(number: u8) -> glovebox_api::SessionInfo {
+    let exec = exec(number);
+    glovebox_api::SessionInfo {
+        session_id: exec.exec_id,
+        client_id: None,
+        project_id: exec.project_id,
+        command: vec![bytes("sh"), bytes("-c"), bytes("ev\x1bil; exit 3")],
+        state: glovebox_api::SessionState::Running,
+        status: Status::Running,
+        exit_code: None,
+        signal: None,
+        limit_hit: None,
+        started_at: exec.started_at,
+        ended_at: None,
+        terms: glovebox_model::SessionTerms {
+            terminal: Some(glovebox_model::TerminalSize::USUAL),
+            idle_timeout_ms: None,
+        },
+        stdout: glovebox_api::SessionStream::default(),
+        stderr: glovebox_api::SessionStream::default(),
+        idle_ms: 61_000,
+        waiting_for_input: false,
+        input_closed: false,
+        approval_id: None,
+        error: None,
+        receipt: None,
+        ids: exec.ids,
     }
 }

@@ -4,8 +4,11 @@ use std::io::Write;
 use std::net::ToSocketAddrs;
 use std::time::Duration;
 
-use glovebox_engine::{Dispatcher, Drained, ServerConfig, Spawner, Wait, host_facts};
+use glovebox_engine::{
+    Dispatcher, Drained, ServerConfig, ServerPurpose, Spawner, Wait, host_facts,
+};
 use glovebox_model::{Code, Error, Result, Stage};
+use glovebox_policy::Surface;
 use glovebox_serve::{Listening, Options, Stop, Times, TlsFiles, TokenKey, bootstrap};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
@@ -46,10 +49,11 @@ pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<Exit> {
             concurrency_ceiling: args.max_concurrent,
             secrets_key: context.secrets_key()?,
             loan: None,
-            only_own: false,
+            purpose: ServerPurpose::Callers,
         },
         spawner,
     )?;
+    dispatcher.start_sessions_with(context.session_command(Surface::Server, None)?);
     log::mask_with(dispatcher.log_mask());
     context.report_recovered(dispatcher.recovered());
     let (path, keys) = (dispatcher.state().path(), dispatcher.state().keys());

@@ -202,12 +202,18 @@ fn limits(sheet: &mut KeyValues, exec: &Exec, profile: &Profile) {
     let traffic = exec.traffic.as_ref();
     let ran = exec.duration_ms.is_some();
     let networked = profile.network > NetworkMode::None;
+    // A session has another clock than what is left alone until its end.
+    let no_clock = match exec.session {
+        Some(_) => LimitField::Wall,
+        None => LimitField::SessionTime,
+    };
     for field in LimitField::ALL
         .into_iter()
         .filter(|it| networked || it.scope() != LimitScope::Network)
+        .filter(|it| *it != no_clock)
     {
         let used = match field {
-            LimitField::Wall => exec.duration_ms.map(duration),
+            LimitField::Wall | LimitField::SessionTime => exec.duration_ms.map(duration),
             LimitField::CpuTime => Some(duration(usage.cpu_ms)),
             LimitField::Memory => Some(size(usage.max_memory_bytes)),
             LimitField::Pids => Some(usage.max_pids.to_string()),

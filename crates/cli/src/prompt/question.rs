@@ -35,6 +35,15 @@ impl Offer {
         }
     }
 
+    /// For what another process runs once it is answered.
+    pub(crate) fn or_later() -> Self {
+        Self {
+            kind: None,
+            edit: false,
+            later: true,
+        }
+    }
+
     fn question(&self) -> String {
         let mut words = vec!["[o]nce".to_owned()];
         words.extend(self.kind.as_ref().map(|kind| match kind.as_str() {

@@ -182,7 +182,7 @@ fn unknown(name: &str) -> Error {
 }
 
 /// The beginning of an id, as people write it.
-fn beginning(name: &str) -> Option<String> {
+pub(crate) fn beginning(name: &str) -> Option<String> {
     let digits = name.strip_prefix("e_").unwrap_or(name);
     let hexadecimal = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     let fits = (1..=32).contains(&digits.len()) && digits.bytes().all(hexadecimal);

@@ -286,11 +286,18 @@ fn documents_name_every_tool_and_no_other() {
     for tool in &tools {
         assert!(guide.contains(&format!("`{tool}`")), "{tool}");
     }
-    let families = ["file_", "exec_", "snapshot_", "sandbox_", "approval_"];
+    let families = [
+        "file_",
+        "exec_",
+        "session_",
+        "snapshot_",
+        "sandbox_",
+        "approval_",
+    ];
     for text in [guide, skill] {
         let words = text.split(|c: char| !(c.is_ascii_lowercase() || c == '_'));
         for word in words.filter(|it| families.iter().any(|family| it.starts_with(family))) {
-            let is_family = families.contains(&word) || word == "exec_id";
+            let is_family = families.contains(&word) || matches!(word, "exec_id" | "session_id");
             assert!(
                 is_family || tools.contains(&word),
                 "there is no tool `{word}`"

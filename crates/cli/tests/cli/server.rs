@@ -17,7 +17,11 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn start(trial: &Trial, args: &[&str]) -> Self {
-        let all: Vec<&str> = ["serve", "--listen", "127.0.0.1:0"]
+        Self::start_at(trial, "127.0.0.1:0", args)
+    }
+
+    pub(crate) fn start_at(trial: &Trial, address: &str, args: &[&str]) -> Self {
+        let all: Vec<&str> = ["serve", "--listen", address]
             .iter()
             .chain(args)
             .copied()

@@ -15,8 +15,9 @@ fn commands(trial: &Trial) -> Vec<Vec<String>> {
         .iter()
         .map(|page| {
             let name = page.strip_suffix(".1").unwrap();
-            // A hyphen is between words, except inside the one that has its own.
+            // A hyphen is between words, except inside those that have their own.
             let words = name.replace("rotate-key", "rotate_key");
+            let words = words.replace("close-input", "close_input");
             let words = words.split('-').skip(1);
             words.map(|word| word.replace('_', "-")).collect()
         })
@@ -41,6 +42,10 @@ fn every_command_has_a_page_and_help_with_examples() {
         &["secret", "grant"],
         &["secret", "rotate-key"],
         &["exec"],
+        &["shell"],
+        &["session", "start"],
+        &["session", "attach"],
+        &["session", "close-input"],
         &["sandbox", "create"],
         &["sandbox", "ls"],
         &["sandbox", "info"],
@@ -104,6 +109,9 @@ fn wrong_usage_is_exit_code_2() {
         &["show"],
         &["audit"],
         &["exec", "one"],
+        &["session", "start", "--size", "80", "--", "true"],
+        &["session", "log", "e_1", "--screen", "--follow"],
+        &["run", "-it", "--detach-key", "C-1", "--", "true"],
         &["sandbox", "recreate"],
         &["sandbox", "recreate", "one", "--all"],
         &["sandbox", "ls", "--lifetime", "exec"],
@@ -182,6 +190,7 @@ fn a_reader_that_goes_away_ends_a_command_quietly() {
         &["completions", "bash"],
         &["man"],
         &["sandbox", "ls", "--json"],
+        &["session", "ls", "--json"],
         &["image", "ls", "--json"],
         &["backend", "ls"],
         &["workspace", "ls", "--json"],

@@ -111,6 +111,7 @@ fn call(overrides: PartialProfile) -> Result<Call> {
         over: None,
         preview: None,
         skill: None,
+        session: None,
         vouched: glovebox_model::Vouched::People,
         overrides,
     })

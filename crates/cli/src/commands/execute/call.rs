@@ -77,6 +77,7 @@ pub(crate) fn call(options: RunOptions, program: Program) -> Result<Call> {
         over,
         preview: None,
         skill: None,
+        session: None,
         vouched: glovebox_model::Vouched::People,
         overrides,
     })

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use glovebox_engine::{
-    DirectoryToShare, Dispatcher, ServerConfig, ToolchainSettings, Viewer, host_facts,
+    DirectoryToShare, Dispatcher, ServerConfig, ServerPurpose, ToolchainSettings, Viewer,
+    host_facts,
 };
 use glovebox_mcp::{Setting, serve_stdio};
 use glovebox_model::{Code, Error, Result, SpaceId, Stage, Status, TokenName};
+use glovebox_policy::Surface;
 use glovebox_serve::{Inside, LocalAgent};
 use glovebox_store::{ExecFilter, StateDir};
 use glovebox_workspace::{Dir, Layout, toolchain};
@@ -35,7 +37,7 @@ pub(super) fn run(global: &Global, args: &McpServeArgs) -> Result<Exit> {
     log::begin(LogFormat::Text, log::Usual::Warn)?;
     let rules = ServerConfig {
         loan: loan(&context, &state, args)?,
-        only_own: true,
+        purpose: ServerPurpose::Agent,
         state,
         database: place.database,
         config,
@@ -45,6 +47,12 @@ pub(super) fn run(global: &Global, args: &McpServeArgs) -> Result<Exit> {
         secrets_key: context.secrets_key()?,
     };
     let dispatcher = Dispatcher::open(rules, spawner)?;
+    let surface = match dispatcher.lent_directory() {
+        Some(_) => Surface::Local,
+        None => Surface::Server,
+    };
+    let command = context.session_command(surface, dispatcher.lent_directory())?;
+    dispatcher.start_sessions_with(command);
     log::mask_with(dispatcher.log_mask());
     context.report_recovered(dispatcher.recovered());
     let (project, about) = match (&args.project, dispatcher.lent_project()) {
