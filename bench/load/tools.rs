@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use glovebox_engine::{
-    Dispatcher, KeySource, ServerConfig, Spawner, Submission, Viewer, host_facts,
+    Dispatcher, KeySource, ServerConfig, ServerPurpose, Spawner, Submission, Viewer, host_facts,
 };
 use glovebox_model::{
     Call, Correlation, Mode, OnExceed, PartialProfile, Party, Placement, Program, SpaceId, Status,
@@ -92,7 +92,7 @@ impl Engine {
             concurrency_ceiling: 4,
             secrets_key: KeySource::Usual,
             loan: None,
-            only_own: false,
+            purpose: ServerPurpose::Callers,
         };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -163,6 +163,7 @@ fn call() -> Fallible<Call> {
         over: None,
         preview: None,
         skill: None,
+        session: None,
     })
 }
 

@@ -44,6 +44,11 @@ fn tried(count: impl Fn() -> Vec<Spent>) -> Vec<Spent> {
 fn nothing_spends_more_than_its_budget() {
     let Some(binary) = release() else { return };
     let mut spent = elf::spent(&binary);
+    // How much of a file one fault brings depends on how it came into memory: here always alike.
+    let memory = tempfile::tempdir_in("/dev/shm").expect("a directory");
+    let copy = memory.path().join("glovebox");
+    std::fs::copy(&binary, &copy).expect("a copy of the binary");
+    let binary = copy;
     spent.extend(tried(|| commands::spent(&binary)));
     let served = |what, start: &dyn Fn(Option<&Path>) -> Box<dyn Served>| {
         tried(|| served::spent(what, start))

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::tree::{files, read, sources, without_tests};
 
 /// Where a connection begins, and why it may.
-const DOORS: [(&str, &str); 8] = [
+const DOORS: [(&str, &str); 9] = [
     ("crates/egress/src/dial.rs", "dials what was vetted"),
     (
         "crates/egress/src/operator.rs",
@@ -26,6 +26,10 @@ const DOORS: [(&str, &str); 8] = [
         "answers whoever asked, inside the sandbox",
     ),
     ("crates/cage/src/netlink.rs", "the kernel itself"),
+    (
+        "crates/engine/src/sessions/directory.rs",
+        "asks the keeper of a session, by the socket in the state directory",
+    ),
     (
         "crates/cli/src/effect_tool.rs",
         "speaks to its own sandbox's supervisor, from inside",

@@ -17,6 +17,7 @@ fn seen(answer: &Response) -> (u16, String) {
 fn is_one_agents(path: &str) -> bool {
     let owned = [
         "execs/{id}",
+        "sessions/{id}",
         "approvals/{id}",
         "sandboxes/{id}",
         "snapshots/{id}",

@@ -539,3 +539,30 @@ fn policy_is_explained_and_tried_on_what_was_asked_before() {
     assert!(wrong.text().contains("`x`"), "{}", wrong.text());
     house.close();
 }
+
+/// The two answers that most people give have routes of their own.
+#[test]
+fn a_request_is_approved_or_denied_by_name() {
+    let house = House::open(MANUAL);
+    let command = touch("x");
+    let (exec, id) = house.ask(&command);
+    let approved = house
+        .ann
+        .post(&format!("/v1/approvals/{id}/approve"), &json!({}));
+    assert_eq!(approved.status, 200, "{}", approved.text());
+    let ran = || house.agent.get(&format!("/v1/execs/{exec}")).json()["status"].clone();
+    assert!(wait_until(PATIENCE, || ran() == "succeeded"), "{}", ran());
+    let (exec, id) = house.ask(&command);
+    let path = format!("/v1/approvals/{id}/deny");
+    let own = house.agent.post(&path, &json!({}));
+    assert_eq!(own.status, 403, "{}", own.text());
+    let denied = house.ann.post(&path, &json!({"reason": "not today"}));
+    assert_eq!(denied.json()["replies"][0]["answer"]["reason"], "not today");
+    let record = house.agent.get(&format!("/v1/execs/{exec}")).json();
+    assert_eq!(record["status"], "policy_denied", "{record}");
+    let late = house
+        .bob
+        .post(&format!("/v1/approvals/{id}/approve"), &json!({}));
+    assert_eq!(late.status, 409, "{}", late.text());
+    house.close();
+}

@@ -29,7 +29,7 @@ fn named<'f>(parameter: &str, things: &'f Furnished) -> Option<&'f str> {
         | "wait_ms" => None,
         "tag" | "tags" | "without" | "tier" | "status" | "kind" | "limit" | "cursor" | "since"
         | "until" | "after" | "offset" | "format" | "all" | "probe" | "lifetime" | "state"
-        | "revoked" | "snapshot_before" | "webhook" => None,
+        | "revoked" | "snapshot_before" | "webhook" | "stdout" | "stderr" => None,
         other => panic!("does the parameter `{other}` name a thing?"),
     }
 }

@@ -19,6 +19,8 @@ pub struct Furnished {
     pub admin: Client,
     pub exec: String,
     pub client_id: String,
+    /// One that has ended.
+    pub session: String,
     pub project: String,
     pub task: String,
     pub file: String,
@@ -69,6 +71,7 @@ impl Furnished {
             admin,
             exec: String::new(),
             client_id: String::new(),
+            session: String::new(),
             project: format!("{name}-project"),
             task,
             file: format!("{name}-file"),
@@ -133,6 +136,7 @@ impl Furnished {
     pub fn restore(&mut self) {
         self.restore_workspace();
         self.restore_exec();
+        self.restore_session();
         self.restore_token();
         self.restore_sandbox();
         self.approval = self.ask().1;
@@ -145,6 +149,7 @@ impl Furnished {
         let noun = operation.path.split('/').nth(2);
         match noun {
             Some("execs") => self.restore_exec(),
+            Some("sessions") => self.restore_session(),
             Some("tokens") => self.restore_token(),
             Some("sandboxes") => self.restore_sandbox(),
             Some("approvals") => self.approval = self.ask().1,
@@ -184,6 +189,18 @@ impl Furnished {
         let ran = self.admin.post("/v1/execs", &self.request());
         assert_eq!(ran.status, 200, "{}", ran.text());
         self.exec = text(&ran.json()["exec_id"]);
+    }
+
+    fn restore_session(&mut self) {
+        let body = json!({
+            "project_id": self.project,
+            "task_ref": {"agent_id": self.task},
+            "exec": {"kind": "argv", "command": "true"},
+            "session": {"terminal": true, "yield_ms": 60_000},
+        });
+        let ran = self.admin.post("/v1/sessions", &body);
+        assert_eq!(ran.status, 200, "{}", ran.text());
+        self.session = text(&ran.json()["session"]["session_id"]);
     }
 
     fn restore_token(&mut self) {
@@ -235,6 +252,7 @@ impl Furnished {
             }
             match parts[index - 1] {
                 "execs" => self.exec.as_str(),
+                "sessions" => &self.session,
                 "approvals" => &self.approval,
                 "grants" => &self.grant,
                 "secrets" => &self.secret,
@@ -260,6 +278,7 @@ impl Furnished {
         Self {
             exec: format!("e_{RANDOM}"),
             client_id: format!("c{RANDOM}"),
+            session: format!("e_{RANDOM}"),
             project: format!("p{RANDOM}"),
             task: format!("k{RANDOM}"),
             file: format!("f{RANDOM}"),
@@ -277,10 +296,11 @@ impl Furnished {
     }
 
     /// All that must never be in another space's answer.
-    pub fn names(&self) -> [&str; 14] {
+    pub fn names(&self) -> [&str; 15] {
         [
             &self.exec,
             &self.client_id,
+            &self.session,
             &self.project,
             &self.task,
             &self.file,
@@ -327,6 +347,10 @@ impl Furnished {
             Some("ToolsRequest") => json!({"tools": ["run_code"]}),
             Some("SettingsPatch") => json!({}),
             Some("ReplyRequest") => json!({"decision": "deny"}),
+            Some("ReasonRequest") => json!({}),
+            Some("SessionInput") => json!({"text": "x"}),
+            Some("SessionSignal") => json!({"signal": "INT"}),
+            Some("TerminalSize") => json!({"columns": 80, "rows": 24}),
             Some("ReplayRequest") => json!({"config": ""}),
             Some("SecretRequest") => secret_request(),
             Some("RetrieveRequest") => json!({"url": "http://127.0.0.1:9/"}),

@@ -116,9 +116,13 @@ impl Client {
 
     /// The stream of an exec's events, from after `after` on.
     pub fn events(&self, exec: &str, after: u64) -> io::Result<Events> {
-        let path = format!("/v1/execs/{exec}/events?after={after}");
+        self.follow(&format!("/v1/execs/{exec}/events?after={after}"))
+    }
+
+    /// Server-sent events of any path.
+    pub fn follow(&self, path: &str) -> io::Result<Events> {
         let mut stream = self.connect()?;
-        let head = self.head("GET", &path) + "Accept: text/event-stream\r\n\r\n";
+        let head = self.head("GET", path) + "Accept: text/event-stream\r\n\r\n";
         stream.write_all(head.as_bytes())?;
         let mut reader = BufReader::new(stream);
         let (status, headers) = read_head(&mut reader)?;

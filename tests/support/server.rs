@@ -49,7 +49,7 @@ impl Start {
     }
 
     /// How long it waits before it gives up, in one of its waits: `store`, `lease`, `request`,
-    /// `token`, `grace`, `care`.
+    /// `token`, `grace`, `orphans`, `held`, `care`.
     #[must_use]
     pub fn patience(self, wait: &str, patience: Duration) -> Self {
         let text = format!("{wait}:{}", patience.as_millis());

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use support::{Caller, Trial, glovebox};
 
 const WORKSPACES: &str = include_str!("../../docs/guide/workspaces.md");
+const SESSIONS: &str = include_str!("../../docs/guide/sessions.md");
 const SIMULATION: &str = include_str!("../../docs/guide/simulation.md");
 const MCP: &str = include_str!("../../docs/guide/mcp.md");
 const SKILLS: &str = include_str!("../../docs/guide/skills.md");
@@ -116,6 +117,16 @@ fn the_guide_to_workspaces_is_true_for_root() {
 #[test]
 fn the_guide_to_workspaces_is_true_for_a_user() {
     follow(WORKSPACES, Caller::User);
+}
+
+#[test]
+fn the_guide_to_sessions_is_true_for_root() {
+    follow(SESSIONS, Caller::Root);
+}
+
+#[test]
+fn the_guide_to_sessions_is_true_for_a_user() {
+    follow(SESSIONS, Caller::User);
 }
 
 #[test]

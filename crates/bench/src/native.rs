@@ -166,9 +166,11 @@ impl Trial {
             profile: setup.profile(),
             watched,
             stdin: None,
+            terminal: None,
             secrets: &[],
             sink: output,
             cancel: interrupt.cancel(),
+            control: None,
         }
     }
 

@@ -85,6 +85,7 @@ fn profile(work: &Path) -> Result<Profile> {
         over: None,
         preview: None,
         skill: None,
+        session: None,
         vouched: glovebox_model::Vouched::People,
         overrides: PartialProfile::default(),
     };

@@ -98,6 +98,7 @@ fn record() -> Exec {
         skill_id: None,
         skill_version: None,
         skill_digest: None,
+        session: None,
         cmd: text("env"),
         args: vec![],
         cwd: text("/workspace/work"),
