@@ -101,6 +101,7 @@ fn decided(config: &Config, script: &str) -> Result<Permit, String> {
         over: None,
         preview: None,
         skill: None,
+        session: None,
         overrides: PartialProfile::default(),
     };
     let layers = config.layers_for(&ids);
