@@ -398,7 +398,7 @@ fn policy_refuses_a_session_as_it_refuses_an_exec() {
     ] {
         let answer = client.post("/v1/sessions", &with(bash(), wrong.clone()));
         assert!(
-            matches!(answer.status, 400 | 403),
+            matches!(answer.status, 400 | 403 | 409),
             "{wrong}: {}",
             answer.text()
         );

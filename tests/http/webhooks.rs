@@ -75,6 +75,27 @@ fn wait_for(client: &Client, state: &str, count: usize) -> Vec<Value> {
     deliveries(client, &query)
 }
 
+/// The end of a session is written by another process than the one that sends.
+#[test]
+fn the_end_of_a_session_is_told_too() {
+    let site = Site::open(|_| Said::status(204));
+    let (trial, _, server) = opened(&site, "");
+    let body = json!({
+        "project_id": "p",
+        "exec": {"kind": "argv", "command": "sh", "args": ["-c", "exit 3"]},
+        "session": {"terminal": true, "yield_ms": 60_000},
+    });
+    let ended = server.client().post("/v1/sessions", &body);
+    assert_eq!(ended.status, 200, "{}", ended.text());
+    let done = wait_for(&server.client(), "delivered", 1);
+    assert_eq!(done[0]["exec_id"], ended.json()["session"]["session_id"]);
+    let told = site.asked()[0].json();
+    assert_eq!(told["type"], "exec.ended");
+    assert_eq!(told["data"]["status"], "failed");
+    assert_eq!(server.stop(), 0);
+    trial.end();
+}
+
 #[test]
 fn an_end_is_told_signed_and_again_until_somebody_listens() {
     let times = AtomicU64::new(0);

@@ -241,8 +241,7 @@ fn no_directory() -> Error {
 mod tests {
     use super::*;
     use glovebox_model::{
-        Bytes, Correlation, Cpus, EnvVar, Guarantee, Lifetime, Mode, OnExceed, SandboxId, SpaceId,
-        Tier, Writes,
+        Bytes, Correlation, Cpus, EnvVar, Guarantee, Lifetime, SandboxId, SpaceId, Tier,
     };
     use serde_json::json;
 
@@ -252,16 +251,6 @@ mod tests {
 
     fn call() -> Call {
         Call {
-            placement: glovebox_model::Placement::Fresh,
-            ids: Correlation {
-                task_id: Some("t".to_owned()),
-                ..Correlation::of_space(SpaceId::local())
-            },
-            client_id: None,
-            workspace: WorkspaceRef::Scratch,
-            program: Program::Shell {
-                script: bytes(b"echo hi"),
-            },
             cwd: Some(bytes(b"sub")),
             env: vec![EnvVar {
                 key: "A".parse().unwrap(),
@@ -277,19 +266,17 @@ mod tests {
                     content: b"\xff\x00".to_vec(),
                 },
             ],
-            mode: Mode::Run,
-            on_exceed: OnExceed::Refuse,
-            mounts: Vec::new(),
-            secrets: Vec::new(),
-            justification: None,
-            writes: Writes::Direct,
-            simulation: None,
-            over: None,
-            preview: None,
-            skill: None,
-            session: None,
-            vouched: glovebox_model::Vouched::People,
-            overrides: PartialProfile::default(),
+            ..Call::new(
+                Correlation {
+                    task_id: Some("t".to_owned()),
+                    ..Correlation::of_space(SpaceId::local())
+                },
+                glovebox_model::Vouched::People,
+                WorkspaceRef::Scratch,
+                Program::Shell {
+                    script: bytes(b"echo hi"),
+                },
+            )
         }
     }
 

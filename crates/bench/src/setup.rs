@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use glovebox_engine::host_facts;
 use glovebox_model::{
-    Call, Code, Correlation, Error, Mode, OnExceed, PartialProfile, Placement, Profile, Program,
-    Result, SpaceId, Stage, WorkspaceRef, Writes,
+    Call, Code, Correlation, Error, Profile, Program, Result, SpaceId, Stage, WorkspaceRef,
 };
 use glovebox_policy::{Config, Surface, assess, resolve};
 
@@ -63,32 +62,15 @@ impl Setup {
 }
 
 fn profile(work: &Path) -> Result<Profile> {
-    let call = Call {
-        placement: Placement::Fresh,
-        ids: Correlation::of_space(SpaceId::local()),
-        client_id: None,
-        workspace: WorkspaceRef::Adopted(work.to_owned()),
-        program: Program::Argv {
+    let call = Call::new(
+        Correlation::of_space(SpaceId::local()),
+        glovebox_model::Vouched::People,
+        WorkspaceRef::Adopted(work.to_owned()),
+        Program::Argv {
             command: glovebox_model::ByteString::default(),
             args: Vec::new(),
         },
-        cwd: None,
-        env: Vec::new(),
-        inputs: Vec::new(),
-        mode: Mode::Run,
-        on_exceed: OnExceed::Refuse,
-        mounts: Vec::new(),
-        secrets: Vec::new(),
-        justification: None,
-        writes: Writes::Direct,
-        simulation: None,
-        over: None,
-        preview: None,
-        skill: None,
-        session: None,
-        vouched: glovebox_model::Vouched::People,
-        overrides: PartialProfile::default(),
-    };
+    );
     let system = Config::default().system(Surface::Local, host_facts())?;
     Ok(assess(resolve(call, &system, &[])?).profile().clone())
 }

@@ -20,7 +20,8 @@ use crate::sys::{self, Forked};
 use crate::terminal::Terminal;
 use crate::way_out::WayOut;
 use crate::wire::{
-    self, Failure, FromInit, FromKeeper, Guard, Order, Parcel, Scratch, ToInit, ToKeeper, Usage,
+    self, Failure, FromInit, FromKeeper, Guard, Order, Parcel, ProcessUsage, Scratch, ToInit,
+    ToKeeper,
 };
 
 /// What the sandbox reports.
@@ -42,7 +43,7 @@ pub enum Event {
     Exited {
         status: i32,
         scratch: Option<Scratch>,
-        usage: Usage,
+        usage: ProcessUsage,
         at: Moment,
     },
     /// What was sent into the sandbox is there.
@@ -53,7 +54,7 @@ pub enum Event {
     Guards,
     /// Nothing of the sandbox is left.
     Ended {
-        usage: Usage,
+        usage: ProcessUsage,
         /// Why the keeper ended it by itself, if it did.
         over: Option<Over>,
         at: Moment,

@@ -18,7 +18,7 @@ use crate::seccomp::Compiled;
 use crate::sys::{self, Children, Stack};
 use crate::terminal::Terminal;
 use crate::way_out::WayOut;
-use crate::wire::{self, At, Failure, FromInit, Order, Parcel, Scratch, ToInit, Usage};
+use crate::wire::{self, At, Failure, FromInit, Order, Parcel, ProcessUsage, Scratch, ToInit};
 
 /// What pid 1 finds done.
 pub(crate) struct Furnished {
@@ -149,7 +149,7 @@ fn serve(plan: &Plan, socket: &OwnedFd, gate: &OwnedFd, built: Built<'_>) -> Res
     let Built { scratch, made } = built;
     let mut cupboard = report_ready(plan, socket, made)?;
     let mut payload = None;
-    let mut usage = Usage::default();
+    let mut usage = ProcessUsage::default();
     loop {
         let mut watched = [
             PollFd::new(&children, PollFlags::IN),
@@ -305,14 +305,14 @@ enum Left {
 }
 
 /// The payload's status once it ended; whatever else ended is only buried.
-fn reap_ended(payload: Option<i32>, sum: &mut Usage) -> Result<(Option<i32>, Left)> {
+fn reap_ended(payload: Option<i32>, sum: &mut ProcessUsage) -> Result<(Option<i32>, Left)> {
     let mut ended = None;
     loop {
         match sys::reap_any(libc::WNOHANG)? {
             Children::Live => return Ok((ended, Left::Some)),
             Children::None => return Ok((ended, Left::Nobody)),
             Children::Ended { pid, status, usage } => {
-                sum.add(Usage::from(&usage));
+                sum.add(ProcessUsage::from(&usage));
                 if Some(pid) == payload {
                     ended = Some(status);
                 }
@@ -323,12 +323,12 @@ fn reap_ended(payload: Option<i32>, sum: &mut Usage) -> Result<(Option<i32>, Lef
 
 /// Nobody but pid 1 is left when it returns. One signal reaches all at once: who is about to fork
 /// has either done so and both are killed, or is killed first.
-fn bury_everyone(sum: &mut Usage) -> Result<()> {
+fn bury_everyone(sum: &mut ProcessUsage) -> Result<()> {
     sys::signal_everyone(libc::SIGKILL)?;
     loop {
         match sys::reap_any(0) {
             Ok(Children::None) => return Ok(()),
-            Ok(Children::Ended { usage, .. }) => sum.add(Usage::from(&usage)),
+            Ok(Children::Ended { usage, .. }) => sum.add(ProcessUsage::from(&usage)),
             Ok(Children::Live) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
         }

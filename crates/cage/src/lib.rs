@@ -43,7 +43,7 @@ pub use spawner::{SpawnError, Spawner};
 pub use sys::{landlock_abi, take_variable};
 pub use terminal::{Terminal, WindowSize};
 pub use way_out::WayOut;
-pub use wire::{Failure, Guard, Order, Parcel, Scratch, Usage};
+pub use wire::{Failure, Guard, Order, Parcel, ProcessUsage, Scratch};
 
 /// Nothing is ever left out.
 #[cfg(not(debug_assertions))]

@@ -78,20 +78,20 @@ pub struct Scratch {
 
 /// Of all processes of the sandbox together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Usage {
+pub struct ProcessUsage {
     pub cpu_us: u64,
     /// The largest single process, in bytes.
     pub max_rss: u64,
 }
 
-impl Usage {
+impl ProcessUsage {
     pub(crate) fn add(&mut self, other: Self) {
         self.cpu_us += other.cpu_us;
         self.max_rss = self.max_rss.max(other.max_rss);
     }
 }
 
-impl From<&libc::rusage> for Usage {
+impl From<&libc::rusage> for ProcessUsage {
     fn from(usage: &libc::rusage) -> Self {
         let micros = |time: libc::timeval| {
             u64::try_from(time.tv_sec * 1_000_000 + time.tv_usec).unwrap_or(0)
@@ -147,7 +147,7 @@ pub(crate) enum FromKeeper {
     Guards,
     /// Pid 1 and with it everything inside is gone.
     Ended {
-        usage: Usage,
+        usage: ProcessUsage,
         /// None: it was told to, or it ended by itself.
         over: Option<Over>,
         at: Moment,
@@ -193,7 +193,7 @@ pub(crate) enum FromInit {
         status: i32,
         scratch: Option<Scratch>,
         /// Of everybody who was buried since the order.
-        usage: Usage,
+        usage: ProcessUsage,
         at: Moment,
     },
 }

@@ -33,9 +33,9 @@ mod workspaces;
 pub use approvals::{Approvals, Approver, Difference, Replayed};
 pub use backends::{BackendView, probe_docker};
 pub use dispatch::{
-    Attended, ContainerEngine, Dispatcher, Drained, EVENTS_KEPT, Event, EventPage, Health,
-    KEYS_KEPT, LEASE, Load, Progress, ServerConfig, ServerPurpose, Spawner, Submission, Submitted,
-    What, check_settings,
+    Attended, ContainerEngine, Dispatcher, Drained, EVENTS_KEPT, Event, EventKind, EventPage,
+    Health, KEYS_KEPT, LEASE, Load, Progress, ServerConfig, ServerPurpose, Spawner, Submission,
+    Submitted, check_settings,
 };
 pub use effects::{Listener, Rehearsed, Simulations};
 pub use engine::{Engine, Io, KeeperSlot, Settings};

@@ -60,7 +60,7 @@ pub use dialled::{Dialled, Redirected};
 pub use gateway::Gateway;
 pub use head::Unmasked;
 pub use names::{Names, RESOLVER, Synthetic};
-pub use path::PathRule;
+pub use path::PathPattern;
 pub use policy::{Brokered, Inspect, Policy};
 pub use previewed::{Previewed, Stray};
 pub use record::Log;

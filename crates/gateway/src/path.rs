@@ -11,9 +11,9 @@ const BYTES_MAX: usize = 1024;
 
 /// `/v1/*/items`, `/public/**`: `*` stands for anything within a segment, `**` for any segments.
 #[derive(Clone)]
-pub struct PathRule(Glob);
+pub struct PathPattern(Glob);
 
-impl FromStr for PathRule {
+impl FromStr for PathPattern {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
@@ -48,21 +48,21 @@ impl FromStr for PathRule {
     }
 }
 
-impl PathRule {
+impl PathPattern {
     fn allows(&self, path: &Plain) -> bool {
         self.0.matches(&path.0)
     }
 }
 
-impl fmt::Display for PathRule {
+impl fmt::Display for PathPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.text())
     }
 }
 
-impl fmt::Debug for PathRule {
+impl fmt::Debug for PathPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PathRule").field(&self.0.text()).finish()
+        f.debug_tuple("PathPattern").field(&self.0.text()).finish()
     }
 }
 
@@ -88,7 +88,7 @@ impl Plain {
         Some(Self(decoded.into_owned()))
     }
 
-    pub(crate) fn is_allowed_by(&self, rules: &[PathRule]) -> bool {
+    pub(crate) fn is_allowed_by(&self, rules: &[PathPattern]) -> bool {
         rules.iter().any(|rule| rule.allows(self))
     }
 }
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     fn allowed(rule: &str, path: &str) -> bool {
-        let rule = rule.parse::<PathRule>().unwrap();
+        let rule = rule.parse::<PathPattern>().unwrap();
         Plain::read(path).is_some_and(|path| path.is_allowed_by(std::slice::from_ref(&rule)))
     }
 
@@ -229,9 +229,9 @@ mod tests {
         for rule in [
             "", "a", "/a?", "/[a]", "/{a,b}", "/a**", "/a\\*", "/a/../b", "/a//b", "/%61",
         ] {
-            assert!(rule.parse::<PathRule>().is_err(), "{rule}");
+            assert!(rule.parse::<PathPattern>().is_err(), "{rule}");
         }
         let long = format!("/{}", "a".repeat(BYTES_MAX));
-        assert!(long.parse::<PathRule>().is_err());
+        assert!(long.parse::<PathPattern>().is_err());
     }
 }

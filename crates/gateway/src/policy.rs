@@ -7,7 +7,7 @@ use std::time::Instant;
 use glovebox_model::{HostPort, NetworkMode, SecretName};
 use zeroize::Zeroizing;
 
-use crate::path::PathRule;
+use crate::path::PathPattern;
 use crate::previewed::Previewed;
 use crate::simulate::Simulated;
 
@@ -37,7 +37,7 @@ pub struct Inspect {
     /// None: any.
     pub methods: Option<BTreeSet<String>>,
     /// None: any.
-    pub paths: Option<Vec<PathRule>>,
+    pub paths: Option<Vec<PathPattern>>,
 }
 
 /// A secret of which the sandbox holds a placeholder. Requests to one of its hosts, over TLS that

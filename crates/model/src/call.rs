@@ -173,3 +173,37 @@ pub struct Call {
     /// The request's own layer.
     pub overrides: PartialProfile,
 }
+
+impl Call {
+    /// A run of this program under what policy gives, and nothing more.
+    pub fn new(
+        ids: Correlation,
+        vouched: Vouched,
+        workspace: WorkspaceRef,
+        program: Program,
+    ) -> Self {
+        Self {
+            ids,
+            vouched,
+            client_id: None,
+            workspace,
+            placement: Placement::default(),
+            program,
+            cwd: None,
+            env: Vec::new(),
+            inputs: Vec::new(),
+            mounts: Vec::new(),
+            secrets: Vec::new(),
+            mode: Mode::Run,
+            on_exceed: OnExceed::Refuse,
+            justification: None,
+            writes: Writes::default(),
+            simulation: None,
+            over: None,
+            preview: None,
+            skill: None,
+            session: None,
+            overrides: PartialProfile::default(),
+        }
+    }
+}

@@ -7,10 +7,7 @@ use std::hint::black_box;
 use std::io::Write as _;
 use std::time::Instant;
 
-use glovebox_model::{
-    ByteString, Call, Correlation, Mode, OnExceed, PartialProfile, Placement, Program, SpaceId,
-    WorkspaceRef, Writes,
-};
+use glovebox_model::{ByteString, Call, Correlation, Program, SpaceId, WorkspaceRef};
 use glovebox_policy::{
     Config, DecisionContext, HostFacts, Surface, assess, decide_reading, resolve,
 };
@@ -82,27 +79,10 @@ fn rules(count: usize) -> String {
 }
 
 fn call(program: Program) -> Call {
-    Call {
-        ids: Correlation::of_space(SpaceId::local()),
-        client_id: None,
-        workspace: WorkspaceRef::Scratch,
-        placement: Placement::Fresh,
+    Call::new(
+        Correlation::of_space(SpaceId::local()),
+        glovebox_model::Vouched::People,
+        WorkspaceRef::Scratch,
         program,
-        cwd: None,
-        env: Vec::new(),
-        inputs: Vec::new(),
-        mode: Mode::Run,
-        on_exceed: OnExceed::Refuse,
-        mounts: Vec::new(),
-        secrets: Vec::new(),
-        justification: None,
-        writes: Writes::Direct,
-        simulation: None,
-        over: None,
-        preview: None,
-        skill: None,
-        session: None,
-        vouched: glovebox_model::Vouched::People,
-        overrides: PartialProfile::default(),
-    }
+    )
 }

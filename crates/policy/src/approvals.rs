@@ -23,7 +23,7 @@ pub struct ApprovalSettings {
     /// machine of whoever started the host, and is not on a server.
     pub elicitation: Option<bool>,
     pub host: HostSettings,
-    pub host_mounts: Vec<HostMount>,
+    pub host_mounts: Vec<AllowedMount>,
 }
 
 impl Default for ApprovalSettings {
@@ -52,7 +52,7 @@ pub struct HostSettings {
 
 /// A directory of the host's that a call may ask for by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HostMount {
+pub struct AllowedMount {
     pub source: String,
     pub target: String,
     pub mode: MountMode,

@@ -37,7 +37,7 @@ mod tool;
 mod webhook;
 mod word;
 
-pub use approvals::{ApprovalSettings, Elevated, Gate, HostMount, HostSettings, MountMode};
+pub use approvals::{AllowedMount, ApprovalSettings, Elevated, Gate, HostSettings, MountMode};
 pub use assess::{Assessed, assess, assess_with};
 pub use canonical::Binding;
 pub use choose::{Choice, Offer, choose, demand};

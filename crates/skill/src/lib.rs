@@ -23,10 +23,10 @@ pub use call::Called;
 pub use catalogue::{Catalogue, Invalid, Listing, Settings};
 pub use manifest::{
     Example, FileAccess, Interface, Limits, Manifest, NetworkAccess, NetworkReach, Permissions,
-    Runtime, RuntimeKind, SCHEMA,
+    RuntimeKind, SCHEMA, SkillRuntime,
 };
 pub use output::{OUTPUT_BYTES_MAX, OUTPUT_FILE, Output};
 pub use package::Package;
-pub use problem::{Problem, Problems};
+pub use problem::{ManifestProblem, Problems};
 pub use skill::{Origin, Skill, check};
 pub use widening::{Before, Changed};

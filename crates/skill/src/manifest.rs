@@ -12,7 +12,7 @@ use crate::entrypoint;
 use crate::interface::Schema;
 use crate::json::{Lines, parse};
 use crate::package::{MANIFEST, Package};
-use crate::problem::{Problem, Problems, shown};
+use crate::problem::{ManifestProblem, Problems, shown};
 
 /// JSON Schema, draft 2020-12.
 pub const SCHEMA: &str = include_str!("../../../skills/_schema/manifest.schema.json");
@@ -26,7 +26,7 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     pub description: String,
-    pub runtime: Runtime,
+    pub runtime: SkillRuntime,
     pub interface: Interface,
     pub permissions: Permissions,
     pub limits: Limits,
@@ -36,7 +36,7 @@ pub struct Manifest {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Runtime {
+pub struct SkillRuntime {
     pub kind: RuntimeKind,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
@@ -136,7 +136,7 @@ impl Manifest {
             return Err(Problems::one(MANIFEST, "is not UTF-8"));
         };
         let value = parse(text).map_err(|(line, message)| {
-            Problems(vec![Problem {
+            Problems(vec![ManifestProblem {
                 file: MANIFEST.to_owned(),
                 line: Some(line),
                 pointer: None,
@@ -170,7 +170,7 @@ impl Manifest {
                 problems
                     .unwrap_or_default()
                     .into_iter()
-                    .map(|(pointer, message)| Problem {
+                    .map(|(pointer, message)| ManifestProblem {
                         file: MANIFEST.to_owned(),
                         line: Some(lines.at(&pointer)),
                         pointer: Some(pointer),

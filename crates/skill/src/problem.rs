@@ -6,7 +6,7 @@ use glovebox_model::{Code, Error, Stage};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Problem {
+pub struct ManifestProblem {
     /// The file, relative to the skill's directory; empty for the directory itself.
     pub file: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -17,7 +17,7 @@ pub struct Problem {
     pub message: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ManifestProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.file.as_str(), self.line) {
             ("", _) => {}
@@ -33,14 +33,14 @@ impl fmt::Display for Problem {
 
 /// At least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problems(pub(crate) Vec<Problem>);
+pub struct Problems(pub(crate) Vec<ManifestProblem>);
 
 /// Of a manifest that is wrong everywhere nobody reads more.
 const SHOWN: usize = 50;
 
 impl Problems {
     pub(crate) fn one(file: &str, message: impl Into<String>) -> Self {
-        Self(vec![Problem {
+        Self(vec![ManifestProblem {
             file: file.to_owned(),
             line: None,
             pointer: None,
@@ -48,7 +48,7 @@ impl Problems {
         }])
     }
 
-    pub fn list(&self) -> &[Problem] {
+    pub fn list(&self) -> &[ManifestProblem] {
         &self.0
     }
 

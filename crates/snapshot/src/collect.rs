@@ -39,7 +39,7 @@ pub enum Sweep {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Collected {
+pub struct CollectionReport {
     pub removed: Vec<SnapshotId>,
     pub snapshots_left: u64,
     pub packs_removed: u64,
@@ -53,11 +53,11 @@ pub struct Collected {
 }
 
 impl Snapshots {
-    pub fn collect(&self, collect: Collect) -> Result<Collected> {
+    pub fn collect(&self, collect: Collect) -> Result<CollectionReport> {
         let _lock = Lock::alone(&self.dir, CHUNKS, &mut ())?;
-        let mut done = Collected {
+        let mut done = CollectionReport {
             bytes_before: self.stored_bytes()?,
-            ..Collected::default()
+            ..CollectionReport::default()
         };
         done.orphans_removed = self.remove_orphans()?;
         let listed = self.list(None)?;
@@ -121,7 +121,7 @@ impl Snapshots {
         chunks: &Chunks,
         live: &HashSet<ChunkHash>,
         sweep: Sweep,
-        done: &mut Collected,
+        done: &mut CollectionReport,
     ) -> Result<()> {
         let homes = homes(chunks, live)?;
         let mut tallies = vec![Tally::default(); chunks.packs.len()];

@@ -24,7 +24,7 @@ mod take;
 mod tree;
 mod verify;
 
-pub use collect::{Collect, Collected, Sweep};
+pub use collect::{Collect, CollectionReport, Sweep};
 pub use counts::Counts;
 pub use diff::{Change, ChangedEntry, Diff, DiffLimits, EntryKind, Side, Text};
 pub use hash::ChunkHash;

@@ -72,7 +72,7 @@ pub use private_file::{
 };
 pub use registry::Registered;
 pub use request_keys::{Once, RequestKey, StoredAnswer};
-pub use retention::{AgedEntry, Retention};
+pub use retention::{AgedEntry, RetentionTier};
 pub use secret_grants::SecretGrantFilter;
 pub use secret_values::{SealedValue, ValuePlace};
 pub use secrets::SecretWrite;

@@ -11,7 +11,7 @@ use crate::ledger::Entry;
 /// From the newest to the oldest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Retention {
+pub enum RetentionTier {
     /// Of the last 24 hours.
     Hot,
     /// Of the last 7 days.
@@ -25,7 +25,7 @@ const HOT: SignedDuration = SignedDuration::from_hours(24);
 const WARM: SignedDuration = SignedDuration::from_hours(7 * 24);
 const COLD: SignedDuration = SignedDuration::from_hours(30 * 24);
 
-impl Retention {
+impl RetentionTier {
     pub const ALL: [Self; 4] = [Self::Hot, Self::Warm, Self::Cold, Self::Archived];
 
     pub const fn as_str(self) -> &'static str {
@@ -78,12 +78,12 @@ impl Retention {
 pub struct AgedEntry {
     #[serde(flatten)]
     pub entry: Entry,
-    pub retention_tier: Retention,
+    pub retention_tier: RetentionTier,
 }
 
 impl AgedEntry {
     pub fn new(entry: Entry, now: Timestamp) -> Self {
-        let retention_tier = Retention::at(entry.at, now);
+        let retention_tier = RetentionTier::at(entry.at, now);
         Self {
             entry,
             retention_tier,
@@ -91,7 +91,7 @@ impl AgedEntry {
     }
 }
 
-impl fmt::Display for Retention {
+impl fmt::Display for RetentionTier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
@@ -106,25 +106,28 @@ mod tests {
     fn the_tiers_end_after_a_day_a_week_and_thirty_days() {
         let hours = SignedDuration::from_hours;
         for (age, tier) in [
-            (hours(-5), Retention::Hot),
-            (hours(0), Retention::Hot),
-            (hours(24) - SignedDuration::from_nanos(1), Retention::Hot),
-            (hours(24), Retention::Warm),
-            (hours(7 * 24 - 1), Retention::Warm),
-            (hours(7 * 24), Retention::Cold),
-            (hours(30 * 24 - 1), Retention::Cold),
-            (hours(30 * 24), Retention::Archived),
-            (SignedDuration::MAX, Retention::Archived),
+            (hours(-5), RetentionTier::Hot),
+            (hours(0), RetentionTier::Hot),
+            (
+                hours(24) - SignedDuration::from_nanos(1),
+                RetentionTier::Hot,
+            ),
+            (hours(24), RetentionTier::Warm),
+            (hours(7 * 24 - 1), RetentionTier::Warm),
+            (hours(7 * 24), RetentionTier::Cold),
+            (hours(30 * 24 - 1), RetentionTier::Cold),
+            (hours(30 * 24), RetentionTier::Archived),
+            (SignedDuration::MAX, RetentionTier::Archived),
         ] {
-            assert_eq!(Retention::of(age), tier, "{age}");
+            assert_eq!(RetentionTier::of(age), tier, "{age}");
         }
     }
 
     #[test]
     fn the_name_is_the_wire_form() {
-        for tier in Retention::ALL {
+        for tier in RetentionTier::ALL {
             assert_eq!(serde_json::to_value(tier).unwrap(), tier.as_str());
-            assert_eq!(Retention::parse(tier.as_str()), Some(tier));
+            assert_eq!(RetentionTier::parse(tier.as_str()), Some(tier));
         }
     }
 
@@ -140,10 +143,10 @@ mod tests {
                 _ => SignedDuration::from_nanos(age_ns),
             };
             let written = now.checked_sub(age).unwrap();
-            for tier in Retention::ALL {
+            for tier in RetentionTier::ALL {
                 let (since, until) = tier.span(now);
                 let inside = since.is_none_or(|at| written >= at) && until.is_none_or(|at| written < at);
-                prop_assert_eq!(inside, Retention::at(written, now) == tier, "{}", tier);
+                prop_assert_eq!(inside, RetentionTier::at(written, now) == tier, "{}", tier);
             }
         }
     }

@@ -240,27 +240,40 @@ impl Layout {
         }
     }
 
-    /// Removes journals and network logs that were last written before `before`. Returns how many.
-    pub fn forget_journals(&self, before: Timestamp) -> Result<usize> {
+    /// Removes journals and network logs that were last written before `before`, but for those of execs
+    /// that go on. Returns how many.
+    pub fn forget_journals(
+        &self,
+        before: Timestamp,
+        goes_on: &dyn Fn(&ExecId) -> bool,
+    ) -> Result<usize> {
         const MOST: usize = 100_000;
         let mut removed = 0;
         for project in self.projects(MOST)? {
             let Ok(shelf) = self.shelf(&project) else {
                 continue;
             };
-            removed += forget_in(&shelf, before, MOST).map_err(|error| error.at(Stage::Collect))?;
+            let forgotten = forget_in(&shelf, before, MOST, goes_on);
+            removed += forgotten.map_err(|error| error.at(Stage::Collect))?;
         }
         Ok(removed)
     }
 }
 
-fn forget_in(shelf: &Dir, before: Timestamp, most: usize) -> Result<usize, FsError> {
+fn forget_in(
+    shelf: &Dir,
+    before: Timestamp,
+    most: usize,
+    goes_on: &dyn Fn(&ExecId) -> bool,
+) -> Result<usize, FsError> {
     let mut removed = 0;
     for entry in shelf.list(most)?.entries {
         let name = entry.name.display();
         let old = entry.stat.modified.sec < before.as_second();
         let ours = name.ends_with(SUFFIX) || name.ends_with(lines::FLEETING);
-        if name.starts_with(".e_") && ours && old {
+        let exec = name.strip_prefix('.').and_then(|it| it.split('.').next());
+        let exec = exec.and_then(|it| it.parse::<ExecId>().ok());
+        if ours && old && exec.is_some_and(|exec| !goes_on(&exec)) {
             shelf.remove_entry(&name)?;
             removed += 1;
         }
@@ -364,9 +377,15 @@ mod tests {
     fn old_journals_go_and_young_ones_stay() {
         let (_dir, layout, project, exec) = fixture();
         drop(project.journal(&exec).unwrap());
-        assert_eq!(layout.forget_journals(Timestamp::UNIX_EPOCH).unwrap(), 0);
+        assert_eq!(
+            layout
+                .forget_journals(Timestamp::UNIX_EPOCH, &|_| false)
+                .unwrap(),
+            0
+        );
         let far = Timestamp::now() + jiff::SignedDuration::from_hours(1);
-        assert_eq!(layout.forget_journals(far).unwrap(), 1);
+        assert_eq!(layout.forget_journals(far, &|it| *it == exec).unwrap(), 0);
+        assert_eq!(layout.forget_journals(far, &|_| false).unwrap(), 1);
         assert!(layout.journal(project.id(), &exec).unwrap().is_none());
     }
 }

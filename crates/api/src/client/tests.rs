@@ -307,31 +307,14 @@ fn who_does_not_want_to_wait_for_the_answer_need_not() {
     let remote = Client::connect(address.parse().unwrap(), None, nobody()).unwrap();
     let (read, write) = presses();
     rustix::io::write(&write, b"c").unwrap();
-    let call = glovebox_model::Call {
-        placement: glovebox_model::Placement::Fresh,
-        ids: glovebox_model::Correlation::of_space(glovebox_model::SpaceId::local()),
-        client_id: None,
-        workspace: glovebox_model::WorkspaceRef::Scratch,
-        program: glovebox_model::Program::Shell {
+    let call = glovebox_model::Call::new(
+        glovebox_model::Correlation::of_space(glovebox_model::SpaceId::local()),
+        glovebox_model::Vouched::People,
+        glovebox_model::WorkspaceRef::Scratch,
+        glovebox_model::Program::Shell {
             script: glovebox_model::ByteString::default(),
         },
-        cwd: None,
-        env: Vec::new(),
-        inputs: Vec::new(),
-        mode: glovebox_model::Mode::Run,
-        on_exceed: glovebox_model::OnExceed::Refuse,
-        mounts: Vec::new(),
-        secrets: Vec::new(),
-        justification: None,
-        writes: glovebox_model::Writes::Direct,
-        simulation: None,
-        over: None,
-        preview: None,
-        skill: None,
-        session: None,
-        vouched: glovebox_model::Vouched::People,
-        overrides: glovebox_model::PartialProfile::default(),
-    };
+    );
     let request = ExecRequest::of(call, None).unwrap();
     let error = remote.submit(&request, &read).unwrap_err();
     assert_eq!(error.code, Code::Canceled);

@@ -16,7 +16,7 @@ use std::os::fd::AsFd;
 use super::terms::Terms;
 use crate::moment::Moment;
 use crate::sys::{self, Forked, Result};
-use crate::wire::{self, At, Failure, FromKeeper, Guard, ToKeeper, Usage};
+use crate::wire::{self, At, Failure, FromKeeper, Guard, ProcessUsage, ToKeeper};
 
 /// A command that hangs is given up, and given again.
 const ANSWER: Duration = Duration::from_secs(20);
@@ -37,7 +37,7 @@ pub(super) fn run(control: &OwnedFd, guard: &Guard, mut terms: Terms<'_>) -> Res
             again = match succeeds(&guard.end, &guard.env) {
                 true => {
                     let ended = FromKeeper::Ended {
-                        usage: Usage::default(),
+                        usage: ProcessUsage::default(),
                         over: terms.over(),
                         at: Moment::now(),
                     };

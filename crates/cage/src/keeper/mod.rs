@@ -29,7 +29,7 @@ use crate::plan::{After, Attachment, HOSTNAME, Ids, Namespace, Opener, Plan, Ste
 use crate::seccomp::Compiled;
 use crate::sys::{self, Children, Cloned};
 use crate::way_out::WayOut;
-use crate::wire::{self, At, Failure, FromKeeper, ToKeeper, Usage};
+use crate::wire::{self, At, Failure, FromKeeper, ProcessUsage, ToKeeper};
 use crate::{cgroup, descriptors, init};
 
 /// One side's ends of the two sockets of a sandbox: to the keeper, and through it to pid 1.
@@ -397,7 +397,7 @@ impl Ward<'_> {
                 // Returns only when every process of the pid namespace is gone.
                 let usage = sys::reap(self.pid.as_raw_nonzero().get(), 0)
                     .at("watch")?
-                    .map(|(_, _, usage)| Usage::from(&usage))
+                    .map(|(_, _, usage)| ProcessUsage::from(&usage))
                     .unwrap_or_default();
                 let ended = FromKeeper::Ended {
                     usage,

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::os::fd::AsFd;
 
 use glovebox_cage::{
-    After, Event, Handle, Ids, Namespace, Opener, Order, PayloadStep, Plan, Step, Usage,
+    After, Event, Handle, Ids, Namespace, Opener, Order, PayloadStep, Plan, ProcessUsage, Step,
 };
 use rustix::fs::{Mode, OFlags};
 
@@ -59,7 +59,7 @@ pub(crate) fn start_unheard(handle: &Handle, line: &str) {
 }
 
 /// Waits for its end: the raw wait status, and what was used.
-pub(crate) fn finish(handle: &Handle) -> (i32, Usage) {
+pub(crate) fn finish(handle: &Handle) -> (i32, ProcessUsage) {
     let status = match handle.next_init().unwrap() {
         Some(Event::Exited { status, .. }) => status,
         other => panic!("instead of an end: {other:?}"),
@@ -73,7 +73,7 @@ pub(crate) fn finish(handle: &Handle) -> (i32, Usage) {
     }
 }
 
-pub(crate) fn run(handle: &Handle, line: &str) -> (i32, Usage) {
+pub(crate) fn run(handle: &Handle, line: &str) -> (i32, ProcessUsage) {
     start(handle, line);
     finish(handle)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use glovebox_model::{Mode, SpaceId};
-use glovebox_store::{ExportFormat, Kind, Retention};
+use glovebox_store::{ExportFormat, Kind, RetentionTier};
 
 /// Read, verify and export the ledger
 ///
@@ -94,7 +94,7 @@ pub(crate) struct QueryArgs {
     pub(crate) severity: Option<String>,
     /// So old: of the last 24 hours, 7 days, 30 days, or older
     #[arg(long, value_name = "TIER", value_parser = tier())]
-    pub(crate) tier: Option<Retention>,
+    pub(crate) tier: Option<RetentionTier>,
     /// At most so many
     #[arg(long, short = 'n', value_name = "N", default_value_t = 50)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
@@ -116,9 +116,9 @@ fn mode() -> impl TypedValueParser<Value = Mode> {
     })
 }
 
-fn tier() -> impl TypedValueParser<Value = Retention> {
-    PossibleValuesParser::new(Retention::ALL.map(Retention::as_str))
-        .try_map(|text| Retention::parse(&text).ok_or("not a tier"))
+fn tier() -> impl TypedValueParser<Value = RetentionTier> {
+    PossibleValuesParser::new(RetentionTier::ALL.map(RetentionTier::as_str))
+        .try_map(|text| RetentionTier::parse(&text).ok_or("not a tier"))
 }
 
 /// Show everything of one task in order: what was planned, and how it ended

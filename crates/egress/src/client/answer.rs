@@ -10,13 +10,13 @@ use hyper::header::{CONTENT_ENCODING, HeaderMap};
 use tokio::time::{Instant, timeout_at};
 
 use super::coding::{Coding, Decoder};
-use super::exchange::{Driver, Via};
+use super::exchange::{AnswerSource, Driver};
 use crate::refusal::{Refusal, RefusalCode};
 
 pub struct Answer {
     pub status: u16,
     pub headers: HeaderMap,
-    pub via: Via,
+    pub via: AnswerSource,
     body: Incoming,
     deadline: Instant,
     /// Kept for as long as something is read.
@@ -34,7 +34,7 @@ impl Answer {
     pub(super) fn new(
         response: Response<Incoming>,
         driver: Driver,
-        via: Via,
+        via: AnswerSource,
         deadline: Instant,
     ) -> Self {
         let (head, body) = response.into_parts();

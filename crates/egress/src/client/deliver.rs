@@ -7,12 +7,12 @@ use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTE
 use tokio::time::Instant;
 
 use super::Client;
-use super::exchange::{Outgoing, Via};
+use super::exchange::{AnswerSource, Outgoing};
 use crate::refusal::Refusal;
 use crate::target::Target;
 
 #[derive(Debug, Clone)]
-pub struct Delivery {
+pub struct DeliveryRequest {
     pub target: Target,
     pub content_type: HeaderValue,
     /// Such as a signature. `Host`, `Connection` and the length are set by the client.
@@ -25,13 +25,13 @@ pub struct Delivered {
     pub status: u16,
     /// Seconds, where the receiver says so.
     pub retry_after: Option<u64>,
-    pub via: Via,
+    pub via: AnswerSource,
 }
 
 impl Client {
     pub async fn deliver(
         &self,
-        delivery: &Delivery,
+        delivery: &DeliveryRequest,
         deadline: Instant,
     ) -> Result<Delivered, Refusal> {
         let mut headers: HeaderMap = delivery.headers.iter().cloned().collect();

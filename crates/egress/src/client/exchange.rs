@@ -25,7 +25,7 @@ use crate::target::{Scheme, Target};
 
 /// Where an answer came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Via {
+pub struct AnswerSource {
     /// All that the name led to.
     pub addresses: Vec<IpAddr>,
     pub peer: SocketAddr,
@@ -70,7 +70,7 @@ impl Client {
         let peer = connection.peer().map_err(|error| {
             Refusal::new(RefusalCode::ConnectionTimeout, format!("no peer: {error}"))
         })?;
-        let mut via = Via {
+        let mut via = AnswerSource {
             addresses: vetted.addresses().to_vec(),
             peer,
             certificate_sha256: None,
@@ -100,7 +100,7 @@ impl Client {
         &self,
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         outgoing: Outgoing<'_>,
-        via: Via,
+        via: AnswerSource,
         deadline: Instant,
     ) -> Result<Answer, Refusal> {
         let target = outgoing.target;

@@ -6,7 +6,7 @@ use std::fmt;
 use hyper::header::HeaderValue;
 use tokio::time::Instant;
 
-use super::{Ask, Client, Followed, Rules, Trail};
+use super::{Ask, Client, Followed, RedirectRules, Trail};
 use crate::refusal::{Refusal, RefusalCode};
 use crate::target::Target;
 
@@ -50,7 +50,7 @@ impl Client {
     pub async fn fetch(
         &self,
         fetch: Fetch,
-        rules: Rules<'_>,
+        rules: RedirectRules<'_>,
         deadline: Instant,
     ) -> Result<Followed, Refusal> {
         let ask = Ask {

@@ -12,7 +12,7 @@ use super::answer::Answer;
 use super::coding;
 use super::exchange::Outgoing;
 use super::fetch::Authorization;
-use super::{Client, Via};
+use super::{AnswerSource, Client};
 use crate::host::Host;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::target::{Origin, Scheme, Target, is_scheme, vet_url};
@@ -28,7 +28,7 @@ pub(crate) type UrlCheck = fn(&str) -> Result<(), Refusal>;
 
 /// What holds for every hop.
 #[derive(Debug, Clone, Copy)]
-pub struct Rules<'a> {
+pub struct RedirectRules<'a> {
     /// The `host:port` that may be fetched besides ports 80 and 443.
     pub ports: &'a PrivateTargets,
     /// Lists of what may be reached: each of them must have it.
@@ -44,7 +44,7 @@ pub struct Rules<'a> {
 pub struct Trail {
     /// The URLs, the first one first.
     pub hops: Vec<String>,
-    pub via: Option<Via>,
+    pub via: Option<AnswerSource>,
     pub status: Option<u16>,
 }
 
@@ -94,7 +94,7 @@ impl Client {
         &self,
         first: Target,
         ask: Ask<'_>,
-        rules: Rules<'_>,
+        rules: RedirectRules<'_>,
         deadline: Instant,
         trail: &mut Trail,
     ) -> Result<Followed, Refusal> {

@@ -14,12 +14,12 @@ mod trust;
 use std::time::Duration;
 
 pub use answer::{Answer, Body};
-pub use deliver::{Delivered, Delivery};
-pub use exchange::Via;
+pub use deliver::{Delivered, DeliveryRequest};
+pub use exchange::AnswerSource;
 pub(crate) use exchange::hex;
 pub use fetch::{Authorization, Fetch};
 pub(crate) use follow::Ask;
-pub use follow::{Followed, HopPolicy, Rules, Trail};
+pub use follow::{Followed, HopPolicy, RedirectRules, Trail};
 pub use trust::Trust;
 
 use crate::vetter::Vetter;

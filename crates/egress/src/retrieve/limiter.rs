@@ -53,12 +53,12 @@ struct Caller {
 
 /// A place, given back when it is dropped.
 #[derive(Debug)]
-pub struct Permit {
+pub struct RatePermit {
     state: Arc<Mutex<State>>,
     caller: String,
 }
 
-impl Drop for Permit {
+impl Drop for RatePermit {
     fn drop(&mut self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.running = state.running.saturating_sub(1);
@@ -76,11 +76,11 @@ impl Limiter {
         }
     }
 
-    pub fn enter(&self, caller: &str) -> Result<Permit, Refusal> {
+    pub fn enter(&self, caller: &str) -> Result<RatePermit, Refusal> {
         self.enter_at(caller, Instant::now())
     }
 
-    fn enter_at(&self, name: &str, now: Instant) -> Result<Permit, Refusal> {
+    fn enter_at(&self, name: &str, now: Instant) -> Result<RatePermit, Refusal> {
         let rate = u64::from(self.rules.in_a_minute);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.running >= self.rules.at_once {
@@ -112,7 +112,7 @@ impl Limiter {
         caller.left -= REQUEST;
         caller.running += 1;
         state.running += 1;
-        Ok(Permit {
+        Ok(RatePermit {
             state: Arc::clone(&self.state),
             caller: name.to_owned(),
         })

@@ -17,11 +17,11 @@ use glovebox_model::HostPort;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
-pub use limiter::{Limiter, LimiterRules, Permit};
+pub use limiter::{Limiter, LimiterRules, RatePermit};
 pub use request::{RetrieveRequest, Retrieved};
 pub use secret::suspected_secret;
 
-use crate::client::{Ask, Client, Followed, HopPolicy, Rules, Trail};
+use crate::client::{Ask, Client, Followed, HopPolicy, RedirectRules, Trail};
 use crate::hex;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::target::{Target, vet_url};
@@ -134,7 +134,7 @@ impl Retriever {
             .into_iter()
             .filter_map(Option::as_deref)
             .collect();
-        let rules = Rules {
+        let rules = RedirectRules {
             ports: &ports,
             domains: &domains,
             policy: self.hops.as_deref(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use glovebox_egress::client::{Authorization, Delivery, Fetch, Rules};
+use glovebox_egress::client::{Authorization, DeliveryRequest, Fetch, RedirectRules};
 use glovebox_egress::{PrivateTargets, RefusalCode, vet_url};
 use hyper::header::{HeaderName, HeaderValue};
 use tokio::time::Instant;
@@ -31,7 +31,7 @@ fn carries(head: &str) -> bool {
 /// S110: another host, another port, another scheme; and it does not come back with the way.
 pub(crate) async fn credentials_stay_at_their_origin() {
     let ports = PrivateTargets::parse(["a.test:8443"]).unwrap();
-    let rules = Rules {
+    let rules = RedirectRules {
         ports: &ports,
         domains: &[],
         policy: None,
@@ -99,7 +99,7 @@ async fn credentials_follow_a_redirect_within_their_origin() {
     let server = Server::saying(redirect(307, "/again")).await;
     let world = World::with(&server);
     let ports = PrivateTargets::none();
-    let rules = Rules {
+    let rules = RedirectRules {
         ports: &ports,
         domains: &[],
         policy: None,
@@ -187,7 +187,7 @@ async fn a_delivery_is_posted_once_and_not_redirected() {
     })
     .await;
     let world = World::with(&server);
-    let delivery = |signature: &'static str| Delivery {
+    let delivery = |signature: &'static str| DeliveryRequest {
         target: vet_url("http://ok.test/hook", &PrivateTargets::none()).unwrap(),
         content_type: HeaderValue::from_static("application/json"),
         headers: vec![(

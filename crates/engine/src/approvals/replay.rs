@@ -1,9 +1,9 @@
 //! What another policy would have said to what was asked before.
 
 use glovebox_model::{
-    BackendName, ByteString, Call, Code, Exec, ExecId, Mode, OnExceed, PartialProfile, Permit,
-    Placement, Program, Reason, ReasonKind, Result, RiskSignal, Ruling, SkillCall, SkillRef,
-    SpaceId, Status, WorkspaceRef,
+    BackendName, ByteString, Call, Code, Exec, ExecId, OnExceed, PartialProfile, Permit, Program,
+    Reason, ReasonKind, Result, RiskSignal, Ruling, SkillCall, SkillRef, SpaceId, Status,
+    WorkspaceRef,
 };
 use glovebox_policy::{Config, assess_with, resolve};
 use glovebox_store::ExecFilter;
@@ -148,28 +148,19 @@ fn was_asked(exec: &Exec) -> bool {
 /// As far as a record tells what was asked; values of variables are not in it.
 fn as_call(exec: &Exec) -> Call {
     Call {
-        ids: exec.ids.clone(),
-        vouched: exec.vouched,
-        client_id: None,
-        workspace: WorkspaceRef::Project(exec.project_id.clone()),
-        placement: Placement::Fresh,
-        program: program(exec),
         cwd: Some(exec.cwd.clone()),
-        env: Vec::new(),
-        inputs: Vec::new(),
-        mode: Mode::Run,
         // What was given then by people is compared as an upgrade, not as a refusal.
         on_exceed: OnExceed::Ask,
-        mounts: Vec::new(),
-        secrets: Vec::new(),
-        justification: None,
         writes: exec.writes,
-        simulation: None,
         session: exec.session,
-        over: None,
-        preview: None,
         skill: skill(exec),
         overrides: exec.asked.clone(),
+        ..Call::new(
+            exec.ids.clone(),
+            exec.vouched,
+            WorkspaceRef::Project(exec.project_id.clone()),
+            program(exec),
+        )
     }
 }
 

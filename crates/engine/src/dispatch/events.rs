@@ -21,11 +21,11 @@ pub struct Event {
     /// From 1, without gaps.
     pub seq: u64,
     pub at: Timestamp,
-    pub what: What,
+    pub what: EventKind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum EventKind {
     State {
         status: Status,
         queue_position: Option<u64>,
@@ -81,7 +81,7 @@ pub(super) fn read(layout: &Layout, exec: &Exec, after: u64, most: usize) -> Res
         events.push(Event {
             seq: end,
             at: exec.ended_at.unwrap_or(Timestamp::UNIX_EPOCH),
-            what: What::State {
+            what: EventKind::State {
                 status: exec.status,
                 queue_position: None,
             },
@@ -98,21 +98,21 @@ fn event(layout: &Layout, exec: &Exec, entry: &JournalEntry) -> Result<Event> {
         Happened::State {
             status,
             queue_position,
-        } => What::State {
+        } => EventKind::State {
             status,
             queue_position,
         },
-        Happened::Truncated { stream } => What::Truncated { stream },
+        Happened::Truncated { stream } => EventKind::Truncated { stream },
         Happened::Effect { offset, length } => {
             let at = (offset, length);
             let effect = layout.effect_at(&exec.project_id, &exec.exec_id, at)?;
-            What::Effect(effect.map(Box::new))
+            EventKind::Effect(effect.map(Box::new))
         }
         Happened::Output {
             stream,
             offset,
             length,
-        } => What::Output {
+        } => EventKind::Output {
             stream,
             bytes: part(layout, exec, stream, offset, length)?,
         },

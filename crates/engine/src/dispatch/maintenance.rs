@@ -413,10 +413,19 @@ impl Dispatcher {
 
     fn forget_old_events(&self) -> Result<()> {
         let before = Timestamp::now() - EVENTS_KEPT;
-        for space in self.engine.instance.spaces()? {
-            self.layout(&space)?.forget_journals(before)?;
+        let store = self.store()?;
+        let mut spaces = self.engine.instance.spaces()?;
+        if !spaces.contains(&SpaceId::local()) {
+            spaces.push(SpaceId::local());
         }
-        self.layout(&SpaceId::local())?.forget_journals(before)?;
+        for space in spaces {
+            // A session may be silent for longer.
+            let goes_on = |exec: &ExecId| match store.get(&space, exec) {
+                Ok(record) => !record.status.is_final(),
+                Err(error) => error.code != Code::NotFound,
+            };
+            self.layout(&space)?.forget_journals(before, &goes_on)?;
+        }
         self.forget_old_sessions()
     }
 

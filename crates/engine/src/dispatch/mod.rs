@@ -50,7 +50,7 @@ use crate::webhooks::Webhook;
 use crate::workspaces::{DirectoryToShare, SharedDirectory};
 
 pub use drain::Drained;
-pub use events::{EVENTS_KEPT, Event, EventPage, What};
+pub use events::{EVENTS_KEPT, Event, EventKind, EventPage};
 pub use health::Health;
 pub use live::{Attended, Progress};
 pub use maintenance::KEYS_KEPT;

@@ -102,41 +102,24 @@ fn internal() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use glovebox_model::{
-        ByteString, Correlation, EnvVar, Mode, OnExceed, PartialProfile, Program, WorkspaceRef,
-        Writes,
-    };
+    use glovebox_model::{ByteString, Correlation, EnvVar, Program, WorkspaceRef};
 
     fn kept() -> SealedCall {
         let text = |text: &str| ByteString::try_from(text).unwrap();
         let call = Call {
-            placement: glovebox_model::Placement::Fresh,
-            ids: Correlation::of_space(SpaceId::local()),
-            client_id: None,
-            workspace: WorkspaceRef::Scratch,
-            program: Program::Argv {
-                command: text("true"),
-                args: Vec::new(),
-            },
-            cwd: None,
             env: vec![EnvVar {
                 key: "K".parse().unwrap(),
                 value: text("a private value"),
             }],
-            inputs: Vec::new(),
-            mode: Mode::Run,
-            on_exceed: OnExceed::Refuse,
-            mounts: Vec::new(),
-            secrets: Vec::new(),
-            justification: None,
-            writes: Writes::Direct,
-            simulation: None,
-            over: None,
-            preview: None,
-            skill: None,
-            session: None,
-            vouched: glovebox_model::Vouched::People,
-            overrides: PartialProfile::default(),
+            ..Call::new(
+                Correlation::of_space(SpaceId::local()),
+                glovebox_model::Vouched::People,
+                WorkspaceRef::Scratch,
+                Program::Argv {
+                    command: text("true"),
+                    args: Vec::new(),
+                },
+            )
         };
         SealedCall {
             call,

@@ -7,7 +7,7 @@ use std::io::Read as _;
 use std::time::{Duration, Instant};
 
 use glovebox_model::{ByteString, Deed, Error, FileFacts, FileOp, FileWrite};
-use glovebox_workspace::change::{self, Change, Changes, Facts, What};
+use glovebox_workspace::change::{self, Change, Changes, EntryChange, Facts};
 use glovebox_workspace::{Dir, Kind};
 use rustix::fs::OFlags;
 
@@ -162,7 +162,7 @@ fn renames(changes: &Changes, work: &Dir, until: Instant) -> HashMap<usize, Rena
         let Some(before) = entry
             .before
             .as_ref()
-            .filter(|_| entry.what == What::Removed)
+            .filter(|_| entry.what == EntryChange::Removed)
         else {
             continue;
         };
@@ -200,16 +200,19 @@ fn digest(work: &Dir, path: &ByteString, size: u64) -> Option<String> {
 
 /// An editor that saves by renaming replaces what stood there.
 fn is_new(entry: &Change) -> bool {
-    matches!(entry.what, What::Created | What::Modified | What::Replaced)
+    matches!(
+        entry.what,
+        EntryChange::Created | EntryChange::Modified | EntryChange::Replaced
+    )
 }
 
-const fn operation(what: What) -> FileOp {
+const fn operation(what: EntryChange) -> FileOp {
     match what {
-        What::Created => FileOp::Created,
-        What::Modified => FileOp::Modified,
-        What::Replaced => FileOp::Replaced,
-        What::Removed => FileOp::Removed,
-        What::Touched => FileOp::Touched,
+        EntryChange::Created => FileOp::Created,
+        EntryChange::Modified => FileOp::Modified,
+        EntryChange::Replaced => FileOp::Replaced,
+        EntryChange::Removed => FileOp::Removed,
+        EntryChange::Touched => FileOp::Touched,
     }
 }
 

@@ -9,8 +9,8 @@ use glovebox_gate::{
 };
 use glovebox_model::{
     ByteString, Call, Code, Count, Deed, Effect, Error, Exec, ExecId, GateResult, Mode,
-    NetworkMode, OnExceed, PartialLimits, PartialProfile, Placement, Preview, Program, Result,
-    Stage, Status, Stream, Verdict, WorkspaceRef, Writes,
+    NetworkMode, OnExceed, PartialLimits, PartialProfile, Preview, Program, Result, Stage, Status,
+    Stream, Verdict, WorkspaceRef, Writes,
 };
 use glovebox_policy::Sight;
 use glovebox_store::ExecFilter;
@@ -343,35 +343,15 @@ impl RunCommand for Bench<'_, '_, '_> {
             })
         });
         let program = words.next().transpose()?.unwrap_or_default();
+        // The operator's words, and nothing of whoever is judged.
         let ordered = Call {
-            ids: call.ids.clone(),
-            client_id: None,
-            workspace: call.workspace.clone(),
-            placement: Placement::Fresh,
-            program: Program::Argv {
-                command: program,
-                args: words.collect::<Result<_>>()?,
-            },
-            // The operator's words, and nothing of whoever is judged.
-            cwd: None,
-            env: Vec::new(),
-            inputs: Vec::new(),
-            mounts: Vec::new(),
-            secrets: Vec::new(),
-            mode: Mode::Run,
             on_exceed: OnExceed::Cap,
-            justification: None,
             writes: match call.workspace {
                 // Gone with the exec anyway.
                 WorkspaceRef::Scratch => Writes::Direct,
                 WorkspaceRef::Project(_) | WorkspaceRef::Adopted(_) => Writes::Dropped,
             },
-            simulation: None,
             over: self.over.cloned(),
-            preview: None,
-            skill: None,
-            session: None,
-            vouched: call.vouched,
             overrides: PartialProfile {
                 limits: PartialLimits {
                     wall_ms: Some(command.timeout),
@@ -382,6 +362,15 @@ impl RunCommand for Bench<'_, '_, '_> {
                 network: Some(NetworkMode::None),
                 ..PartialProfile::default()
             },
+            ..Call::new(
+                call.ids.clone(),
+                call.vouched,
+                call.workspace.clone(),
+                Program::Argv {
+                    command: program,
+                    args: words.collect::<Result<_>>()?,
+                },
+            )
         };
         let mut nobody = Unheard;
         let io = Io::new(&mut nobody, cancel);

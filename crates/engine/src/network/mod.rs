@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use glovebox_backend::{Sandbox, WayOut};
 use glovebox_capture::Secrets;
 use glovebox_gateway::{
-    Authority, Brokered, Gateway, GatewaySockets, Inspect, PathRule, Policy, Previewed, Simulated,
+    Authority, Brokered, Gateway, GatewaySockets, Inspect, PathPattern, Policy, Previewed,
+    Simulated,
 };
 use glovebox_model::{
     Attempt, Code, Error, Exec, ExecId, NetworkMode, Profile, Result, Simulation, Stage, Traffic,
@@ -190,7 +191,7 @@ fn no_way_out() -> Error {
 }
 
 fn inspected(settings: &NetworkSettings) -> Result<Vec<Inspect>> {
-    let rule = |glob: &String| glob.parse::<PathRule>();
+    let rule = |glob: &String| glob.parse::<PathPattern>();
     let all = settings.inspect.iter().map(|it| {
         let paths = it.paths.as_ref();
         let paths = paths.map(|globs| globs.iter().map(rule).collect::<Result<_>>());

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use glovebox_egress::client::{Answer, Authorization, Client, Fetch, Followed, Rules};
+use glovebox_egress::client::{Answer, Authorization, Client, Fetch, Followed, RedirectRules};
 use glovebox_egress::{Refusal, Scheme, Target, vet_url};
 use glovebox_model::{Code, Error, Result, Stage};
 use glovebox_workspace::image::ImageDigest;
@@ -137,7 +137,7 @@ impl<'c> Registry<'c> {
             accept: accept.to_owned(),
             authorization: self.authorization.clone(),
         };
-        let rules = Rules {
+        let rules = RedirectRules {
             ports: &self.client.vetter.private,
             domains: &[],
             policy: None,

@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use glovebox_model::{
-    BackendName, ByteString, Call, Code, Correlation, Error, Lifetime, Mode, OnExceed,
-    PartialProfile, Placement, Program, ProjectId, Result, Sandbox, SandboxConfig, SandboxState,
-    SpaceId, Stage, WorkspaceRef, Writes,
+    BackendName, ByteString, Call, Code, Correlation, Error, Lifetime, OnExceed, PartialProfile,
+    Placement, Program, ProjectId, Result, Sandbox, SandboxConfig, SandboxState, SpaceId, Stage,
+    WorkspaceRef,
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -362,30 +362,18 @@ fn is_of(row: &Sandbox, lifetime: Lifetime, key: &str) -> bool {
 /// Policy judges calls; this one asks for a sandbox and nothing to run in it.
 pub(crate) fn nothing_yet(request: &SandboxRequest) -> Call {
     Call {
-        ids: request.ids.clone(),
-        client_id: None,
-        workspace: WorkspaceRef::Project(request.project.clone()),
         placement: Placement::Scope(request.lifetime),
-        program: Program::Argv {
-            command: ByteString::try_from("true").unwrap_or_default(),
-            args: Vec::new(),
-        },
-        cwd: None,
-        env: Vec::new(),
-        inputs: Vec::new(),
-        mode: Mode::Run,
         on_exceed: request.on_exceed,
-        mounts: Vec::new(),
-        secrets: Vec::new(),
-        justification: None,
-        writes: Writes::Direct,
-        simulation: None,
-        over: None,
-        preview: None,
-        skill: None,
-        session: None,
-        vouched: glovebox_model::Vouched::People,
         overrides: request.overrides.clone(),
+        ..Call::new(
+            request.ids.clone(),
+            glovebox_model::Vouched::People,
+            WorkspaceRef::Project(request.project.clone()),
+            Program::Argv {
+                command: ByteString::try_from("true").unwrap_or_default(),
+                args: Vec::new(),
+            },
+        )
     }
 }
 

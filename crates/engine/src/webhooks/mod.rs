@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use glovebox_egress::client::{Client, Delivery};
+use glovebox_egress::client::{Client, DeliveryRequest};
 use glovebox_egress::{Target, vet_url};
 use glovebox_model::{
     Code, DeliveryState, Error, MessageId, Result, SecretName, SpaceId, Stage, WebhookDelivery,
@@ -101,7 +101,7 @@ impl Webhook {
             let value = value.parse().map_err(|_| unsendable())?;
             Ok::<_, Error>((name.parse().map_err(|_| unsendable())?, value))
         };
-        Ok(Parcel(Delivery {
+        Ok(Parcel(DeliveryRequest {
             target: self.target.clone(),
             content_type: "application/json".parse().map_err(|_| unsendable())?,
             headers: vec![
@@ -120,7 +120,7 @@ fn unsendable() -> Error {
 
 /// A signed message.
 #[derive(Debug)]
-struct Parcel(Delivery);
+struct Parcel(DeliveryRequest);
 
 impl Parcel {
     async fn deliver(&self, client: &Client, attempts: u32) -> Attempted {

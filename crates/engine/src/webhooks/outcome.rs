@@ -102,7 +102,7 @@ fn is_passing(code: RefusalCode) -> bool {
 mod tests {
     use std::net::{Ipv4Addr, SocketAddr};
 
-    use glovebox_egress::client::Via;
+    use glovebox_egress::client::AnswerSource;
 
     use super::*;
 
@@ -110,7 +110,7 @@ mod tests {
         Ok(Delivered {
             status,
             retry_after,
-            via: Via {
+            via: AnswerSource {
                 addresses: Vec::new(),
                 peer: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
                 certificate_sha256: None,

@@ -9,10 +9,10 @@ use glovebox_api::{
 };
 use glovebox_model::{ByteString, Result, SpaceId};
 use glovebox_snapshot::{
-    Change, ChangedEntry, Collected, Counts, Diff, EntryKind, Restored, Snapshot, Taken, Text,
-    Verified,
+    Change, ChangedEntry, CollectionReport, Counts, Diff, EntryKind, Restored, Snapshot, Taken,
+    Text, Verified,
 };
-use glovebox_workspace::change::{self, Facts, What};
+use glovebox_workspace::change::{self, EntryChange, Facts};
 use glovebox_workspace::files::{
     self, ChangeKind, Copied, FileStat, Found, Globbed, Grepped, Line,
 };
@@ -266,11 +266,11 @@ pub(super) fn diff_answer(it: Diff) -> DiffAnswer {
     }
 }
 
-pub(crate) fn collect_answer(all: Vec<(SpaceId, Result<Collected>)>) -> CollectAnswer {
+pub(crate) fn collect_answer(all: Vec<(SpaceId, Result<CollectionReport>)>) -> CollectAnswer {
     let spaces = all.into_iter().map(|(space_id, done)| {
         let (done, error) = match done {
             Ok(done) => (done, None),
-            Err(error) => (Collected::default(), Some(error)),
+            Err(error) => (CollectionReport::default(), Some(error)),
         };
         CollectedSpace {
             space_id,
@@ -335,11 +335,11 @@ pub(super) fn waiting_change(it: change::Change) -> WaitingChange {
     WaitingChange {
         path: it.path,
         what: match it.what {
-            What::Created => ChangeWhat::Created,
-            What::Modified => ChangeWhat::Modified,
-            What::Replaced => ChangeWhat::Replaced,
-            What::Removed => ChangeWhat::Removed,
-            What::Touched => ChangeWhat::Touched,
+            EntryChange::Created => ChangeWhat::Created,
+            EntryChange::Modified => ChangeWhat::Modified,
+            EntryChange::Replaced => ChangeWhat::Replaced,
+            EntryChange::Removed => ChangeWhat::Removed,
+            EntryChange::Touched => ChangeWhat::Touched,
         },
         before: it.before.map(change_side),
         after: it.after.map(change_side),

@@ -4,7 +4,7 @@
 
 use glovebox_model::{Access, BackendName, BoundTo, Code, Error, Result, ScriptRef, Stage};
 use glovebox_policy::DeniedPaths;
-use glovebox_workspace::change::{Change, Changes, Ground, What};
+use glovebox_workspace::change::{Change, Changes, EntryChange, Ground};
 use glovebox_workspace::{Dir, Project};
 
 use super::denied::{INPUTS, Search, WORK};
@@ -147,7 +147,7 @@ impl Basis {
     pub(super) fn rewritten(&self, changes: &Changes) -> Option<String> {
         let was_there = |it: &&Change| {
             let is_file = it.before.is_some();
-            is_file && !matches!(it.what, What::Created | What::Touched)
+            is_file && !matches!(it.what, EntryChange::Created | EntryChange::Touched)
         };
         let is_all = bound_to(&self.bound) == BoundTo::Workspace;
         let is_bound = |it: &&Change| {

@@ -7,8 +7,8 @@ use glovebox_api::{
 };
 use glovebox_model::{Code, Error, ExecId, Millis, ProjectId, Result, SnapshotId, Stage};
 use glovebox_snapshot::{
-    Collect, Collected, DiffLimits, Keep, Restore, Side, Snapshot, Snapshots, Take, TakeLimits,
-    Taken, Watch,
+    Collect, CollectionReport, DiffLimits, Keep, Restore, Side, Snapshot, Snapshots, Take,
+    TakeLimits, Taken, Watch,
 };
 use serde_json::json;
 
@@ -446,7 +446,7 @@ impl Workspaces {
 
     /// Removes the snapshots of a space that the settings keep no longer, and the chunks that
     /// nobody needs.
-    pub fn collect_snapshots(&self, space: &glovebox_model::SpaceId) -> Result<Collected> {
+    pub fn collect_snapshots(&self, space: &glovebox_model::SpaceId) -> Result<CollectionReport> {
         let settings = self.instance.policy.workspace_settings();
         let keep = Keep {
             last: settings

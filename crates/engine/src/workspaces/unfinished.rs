@@ -9,7 +9,7 @@ use glovebox_model::{
     Code, Error, ExecId, ProjectId, Result, SnapshotId, SpaceId, Stage, WorkspaceRef,
 };
 use glovebox_snapshot::Restore;
-use glovebox_workspace::change::Recovered;
+use glovebox_workspace::change::RecoveredChange;
 use glovebox_workspace::files::{self, Durability, WriteOptions};
 use glovebox_workspace::{Dir, FsError, FsErrorKind, Occupied, Project, RelPath};
 use serde::{Deserialize, Serialize};
@@ -129,12 +129,12 @@ impl Workspace<'_> {
         };
         let recovered = held.recover(self.work()?);
         match recovered.map_err(|error| error.at(Stage::Open))? {
-            Recovered::Completed => {
+            RecoveredChange::Completed => {
                 self.note_settled(exec, "changes.kept", json!({ "after": "a crash" }))?;
                 self.project.let_go(exec).map(drop)
             }
             // They wait as before.
-            Recovered::Nothing | Recovered::RolledBack { .. } => Ok(()),
+            RecoveredChange::Nothing | RecoveredChange::RolledBack { .. } => Ok(()),
         }
     }
 }

@@ -7,7 +7,9 @@ use glovebox_model::{
     ByteString, ChangeCount, Code, Error, Exec, ExecId, Mode, Result, Stage, Status, Verdict,
     Writes,
 };
-use glovebox_workspace::change::{self, Change, Changes, Facts, Held, Outcome, ReadLimits, What};
+use glovebox_workspace::change::{
+    self, Change, Changes, EntryChange, Facts, Held, Outcome, ReadLimits,
+};
 use serde_json::json;
 
 use super::Workspace;
@@ -305,9 +307,11 @@ pub(crate) fn count(changes: &Changes) -> ChangeCount {
     let mut count = ChangeCount::default();
     for entry in &changes.entries {
         match entry.what {
-            What::Created => count.created += 1,
-            What::Modified | What::Replaced | What::Touched => count.modified += 1,
-            What::Removed => count.removed += 1,
+            EntryChange::Created => count.created += 1,
+            EntryChange::Modified | EntryChange::Replaced | EntryChange::Touched => {
+                count.modified += 1
+            }
+            EntryChange::Removed => count.removed += 1,
         }
         let size = entry.after.as_ref().map_or(0, |after| after.size);
         count.bytes = count.bytes.saturating_add(size);

@@ -11,7 +11,7 @@ use hyper::{HeaderMap, Method, StatusCode};
 
 use super::check::{refuse, shown};
 use super::host::HostRule;
-use crate::path::{PathRule, Plain};
+use crate::path::{PathPattern, Plain};
 
 /// More than any server sends.
 const HEADERS_MOST: usize = 128;
@@ -30,7 +30,7 @@ pub(crate) struct Preset {
     host: HostRule,
     port: Option<u16>,
     method: Option<Method>,
-    path: Option<PathRule>,
+    path: Option<PathPattern>,
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
@@ -101,8 +101,8 @@ fn method(text: &str) -> Result<Method> {
     })
 }
 
-fn path(text: &str) -> Result<PathRule> {
-    text.parse::<PathRule>().map_err(|error| {
+fn path(text: &str) -> Result<PathPattern> {
+    text.parse::<PathPattern>().map_err(|error| {
         let refused = refuse(error.message);
         error
             .hints

@@ -8,7 +8,7 @@ use toml::de::DeTable;
 use super::document::{Document, Key, Node, entries, shown};
 use super::section::{read_word, unknown_key};
 use super::value::{read_bool, read_strings, read_time, read_whole, refuse};
-use crate::approvals::{ApprovalSettings, HostMount, HostSettings, MountMode};
+use crate::approvals::{AllowedMount, ApprovalSettings, HostSettings, MountMode};
 use crate::word::Word;
 
 const KEYS: [&str; 10] = [
@@ -133,7 +133,11 @@ fn read_host(document: &Document<'_>, key: &Key<'_>, node: &Node<'_>) -> Result<
     Ok(host)
 }
 
-fn read_mounts(document: &Document<'_>, key: &Key<'_>, node: &Node<'_>) -> Result<Vec<HostMount>> {
+fn read_mounts(
+    document: &Document<'_>,
+    key: &Key<'_>,
+    node: &Node<'_>,
+) -> Result<Vec<AllowedMount>> {
     let what = "an array of tables such as `{ source = \"/data\", target = \"/data\" }`";
     let Some(list) = node.get_ref().as_array() else {
         return Err(document.expected(key, node, what));
@@ -150,7 +154,7 @@ fn read_mount(
     document: &Document<'_>,
     span: Range<usize>,
     table: &DeTable<'_>,
-) -> Result<HostMount> {
+) -> Result<AllowedMount> {
     let (mut source, mut target, mut mode) = (None, None, MountMode::Ro);
     for (key, node) in entries(table) {
         let path = |inner: &[&str]| {
@@ -172,7 +176,7 @@ fn read_mount(
         }
     }
     match (source, target) {
-        (Some(source), Some(target)) => Ok(HostMount {
+        (Some(source), Some(target)) => Ok(AllowedMount {
             source,
             target,
             mode,

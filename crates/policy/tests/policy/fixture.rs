@@ -1,6 +1,6 @@
 use glovebox_model::{
-    ByteString, Call, Correlation, Delivery, EnvVar, LimitField, Mode, OnExceed, PartialLimits,
-    PartialProfile, Placement, Program, Result, SecretUse, SpaceId, WorkspaceRef, Writes,
+    ByteString, Call, Correlation, Delivery, EnvVar, LimitField, OnExceed, PartialLimits,
+    PartialProfile, Program, Result, SecretUse, SpaceId, WorkspaceRef,
 };
 use glovebox_policy::{Assessed, HostFacts, Layer, Surface, System, assess, resolve};
 
@@ -15,30 +15,16 @@ pub(crate) fn server() -> System {
 
 pub(crate) fn call(overrides: PartialProfile) -> Call {
     Call {
-        ids: Correlation::of_space(SpaceId::local()),
-        client_id: None,
-        workspace: WorkspaceRef::Scratch,
-        placement: Placement::Fresh,
-        program: Program::Argv {
-            command: ByteString::try_from("true").unwrap(),
-            args: Vec::new(),
-        },
-        cwd: None,
-        env: Vec::new(),
-        inputs: Vec::new(),
-        mode: Mode::Run,
-        on_exceed: OnExceed::Refuse,
-        mounts: Vec::new(),
-        secrets: Vec::new(),
-        justification: None,
-        writes: Writes::Direct,
-        simulation: None,
-        over: None,
-        preview: None,
-        skill: None,
-        session: None,
-        vouched: glovebox_model::Vouched::People,
         overrides,
+        ..Call::new(
+            Correlation::of_space(SpaceId::local()),
+            glovebox_model::Vouched::People,
+            WorkspaceRef::Scratch,
+            Program::Argv {
+                command: ByteString::try_from("true").unwrap(),
+                args: Vec::new(),
+            },
+        )
     }
 }
 

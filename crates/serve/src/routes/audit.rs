@@ -15,7 +15,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use glovebox_model::{ExecId, Mode, Page, ReceiptRef, SpaceId};
 use glovebox_store::{
-    Checkpoint, Entry, EntryFilter, Expectations, ExportFormat, Kind, Problem, Retention,
+    Checkpoint, Entry, EntryFilter, Expectations, ExportFormat, Kind, Problem, RetentionTier,
     SpaceLedger,
 };
 use jiff::Timestamp;
@@ -51,7 +51,7 @@ pub(super) struct Filter {
     mode: Option<Mode>,
     /// So old: of the last 24 hours, 7 days, 30 days, or older.
     #[param(value_type = Option<String>, pattern = "^(?:hot|warm|cold|archived)$")]
-    tier: Option<Retention>,
+    tier: Option<RetentionTier>,
     /// From this time on.
     #[param(value_type = Option<String>, format = DateTime)]
     since: Option<Timestamp>,
@@ -135,13 +135,13 @@ pub(super) struct LedgerEntry {
     hash: String,
     /// How old it is now: `hot`, `warm`, `cold` or `archived`. Not a part of the entry.
     #[schema(value_type = String)]
-    retention_tier: Retention,
+    retention_tier: RetentionTier,
 }
 
 impl LedgerEntry {
     pub(super) fn new(entry: Entry, now: Timestamp) -> Self {
         Self {
-            retention_tier: Retention::at(entry.at, now),
+            retention_tier: RetentionTier::at(entry.at, now),
             space_id: entry.space_id,
             seq: entry.seq,
             at: entry.at,

@@ -9,7 +9,7 @@ use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use glovebox_engine::{Event, EventPage, Progress, Seen, What};
+use glovebox_engine::{Event, EventKind, EventPage, Progress, Seen};
 use glovebox_model::{Deed, Effect, Exec, Stream};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -247,9 +247,9 @@ impl Page {
             let last = read.complete && index + 1 == read.events.len();
             let (name, data) = told(event, last.then_some(exec));
             self.bytes += match &event.what {
-                What::Output { bytes, .. } => bytes.len(),
-                What::Effect(_) => data.to_string().len(),
-                What::State { .. } | What::Truncated { .. } => SMALL_BYTES,
+                EventKind::Output { bytes, .. } => bytes.len(),
+                EventKind::Effect(_) => data.to_string().len(),
+                EventKind::State { .. } | EventKind::Truncated { .. } => SMALL_BYTES,
             };
             self.events.push(Told {
                 seq: event.seq,
@@ -342,7 +342,7 @@ impl Teller {
 fn told(event: &Event, end: Option<&Exec>) -> (&'static str, Value) {
     let (seq, at) = (event.seq, event.at);
     match &event.what {
-        What::State {
+        EventKind::State {
             status,
             queue_position,
         } => {
@@ -358,7 +358,7 @@ fn told(event: &Event, end: Option<&Exec>) -> (&'static str, Value) {
             }
             ("state", data)
         }
-        What::Output { stream, bytes } => {
+        EventKind::Output { stream, bytes } => {
             let mut data = json!({"seq": seq, "at": at, "stream": name(*stream)});
             match std::str::from_utf8(bytes) {
                 Ok(text) => data["text"] = json!(text),
@@ -366,11 +366,11 @@ fn told(event: &Event, end: Option<&Exec>) -> (&'static str, Value) {
             }
             ("output", data)
         }
-        What::Effect(effect) => {
+        EventKind::Effect(effect) => {
             let effect = effect.as_deref().map(without_contents);
             ("effect", json!({"seq": seq, "at": at, "effect": effect}))
         }
-        What::Truncated { stream } => {
+        EventKind::Truncated { stream } => {
             let stream = name(*stream);
             (
                 "output",

@@ -6,8 +6,8 @@ use axum::Json;
 use axum::extract::State;
 use glovebox_engine::Submission;
 use glovebox_model::{
-    BackendName, ByteString, Call, Code, Evidence, Exec, Lifetime, Mode, OnExceed, PartialLimits,
-    PartialProfile, Party, Permit, Placement, Program, Scope, Status, WorkspaceRef, Writes,
+    BackendName, ByteString, Call, Code, Evidence, Exec, Lifetime, OnExceed, PartialLimits,
+    PartialProfile, Party, Permit, Placement, Program, Scope, Status, WorkspaceRef,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -209,28 +209,7 @@ async fn probe(app: &App, caller: &Caller, backend: Option<BackendName>) -> Answ
     let eyes = caller.eyes();
     let call = Call {
         placement: Placement::Scope(Lifetime::Exec),
-        ids,
-        client_id: None,
-        workspace: WorkspaceRef::Scratch,
-        program: Program::Argv {
-            command: word("true"),
-            args: Vec::new(),
-        },
-        cwd: None,
-        env: Vec::new(),
-        inputs: Vec::new(),
-        mode: Mode::Run,
         on_exceed: OnExceed::Cap,
-        mounts: Vec::new(),
-        secrets: Vec::new(),
-        justification: None,
-        writes: Writes::Direct,
-        simulation: None,
-        over: None,
-        preview: None,
-        skill: None,
-        session: None,
-        vouched: glovebox_model::Vouched::People,
         overrides: PartialProfile {
             limits: PartialLimits {
                 wall_ms: Some(glovebox_model::Millis(5000)),
@@ -239,6 +218,15 @@ async fn probe(app: &App, caller: &Caller, backend: Option<BackendName>) -> Answ
             backend,
             ..PartialProfile::default()
         },
+        ..Call::new(
+            ids,
+            glovebox_model::Vouched::People,
+            WorkspaceRef::Scratch,
+            Program::Argv {
+                command: word("true"),
+                args: Vec::new(),
+            },
+        )
     };
     let (asked, by) = (call.clone(), eyes.clone());
     let explained = app.ask("explain", move |dispatcher| {

@@ -8,7 +8,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::StreamExt;
-use glovebox_engine::{Dispatcher, Event, EventPage, Seen, What};
+use glovebox_engine::{Dispatcher, Event, EventKind, EventPage, Seen};
 use glovebox_model::{Exec, Result, Stream, TerminalSize};
 use jiff::Timestamp;
 use serde_json::json;
@@ -134,7 +134,7 @@ impl Lines {
 
     fn add(&mut self, event: &Event, text: &mut String) {
         match &event.what {
-            What::Output { stream, bytes } => {
+            EventKind::Output { stream, bytes } => {
                 let [stdout, stderr] = &mut self.held;
                 let held = match stream {
                     Stream::Stdout => stdout,
@@ -146,12 +146,12 @@ impl Lines {
                 self.write(event.at, &shown, text);
             }
             // No more of it comes.
-            What::State { status, .. } if status.is_final() => {
+            EventKind::State { status, .. } if status.is_final() => {
                 for rest in std::mem::take(&mut self.held) {
                     self.write(event.at, &rest, text);
                 }
             }
-            What::State { .. } | What::Effect(_) | What::Truncated { .. } => {}
+            EventKind::State { .. } | EventKind::Effect(_) | EventKind::Truncated { .. } => {}
         }
     }
 
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     /// Each at so many seconds.
-    fn recorded(events: impl IntoIterator<Item = What>) -> Vec<(f64, String)> {
+    fn recorded(events: impl IntoIterator<Item = EventKind>) -> Vec<(f64, String)> {
         let mut lines = Lines::since(Timestamp::UNIX_EPOCH);
         let mut text = String::new();
         for (what, seq) in events.into_iter().zip(1..) {
@@ -197,9 +197,9 @@ mod tests {
         lines.map(|(at, _, shown)| (at, shown)).collect()
     }
 
-    fn put_out(stream: Stream, bytes: &[u8]) -> What {
+    fn put_out(stream: Stream, bytes: &[u8]) -> EventKind {
         let bytes = bytes.to_vec();
-        What::Output { stream, bytes }
+        EventKind::Output { stream, bytes }
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn what_never_became_a_character_is_told_at_the_end() {
-        let state = |status| What::State {
+        let state = |status| EventKind::State {
             status,
             queue_position: None,
         };

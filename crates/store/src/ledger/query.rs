@@ -10,7 +10,7 @@ use super::trail::Trail;
 use crate::audit_summary;
 use crate::failure::{Doing, tampered};
 use crate::page::{bad_cursor, page_size};
-use crate::retention::Retention;
+use crate::retention::RetentionTier;
 use crate::sql::values;
 use crate::store::Store;
 
@@ -99,7 +99,7 @@ impl EntryFilter {
 
     /// Those of this age, of the times that are wanted already.
     #[must_use]
-    pub fn of_tier(mut self, tier: Retention, now: Timestamp) -> Self {
+    pub fn of_tier(mut self, tier: RetentionTier, now: Timestamp) -> Self {
         let (since, until) = tier.span(now);
         self.since = self.since.max(since);
         self.until = match (self.until, until) {

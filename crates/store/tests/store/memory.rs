@@ -8,7 +8,8 @@ use crate::common::approval::{about_exec, yes};
 use crate::common::{Fixture, ended, on_both_databases, queued, run, running, started};
 use glovebox_model::{Code, Exec, Mode, SnapshotId, SpaceId, Status};
 use glovebox_store::{
-    Actor, Admitted, Entry, EntryFilter, Retention, Step, Terms, TimelineFilter, VerifiedSnapshot,
+    Actor, Admitted, Entry, EntryFilter, RetentionTier, Step, Terms, TimelineFilter,
+    VerifiedSnapshot,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -155,18 +156,22 @@ fn tiers_are_found_by_age(it: Fixture) {
     run(&it.store, running());
     let now = Timestamp::now();
     for (days, expected) in [
-        (0, Retention::Hot),
-        (2, Retention::Warm),
-        (8, Retention::Cold),
-        (31, Retention::Archived),
+        (0, RetentionTier::Hot),
+        (2, RetentionTier::Warm),
+        (8, RetentionTier::Cold),
+        (31, RetentionTier::Archived),
     ] {
         let then = now + SignedDuration::from_hours(days * 24);
-        for tier in Retention::ALL {
+        for tier in RetentionTier::ALL {
             let filter = EntryFilter::default().of_tier(tier, then);
             let found = find(&it, &filter);
             let count = if tier == expected { 2 } else { 0 };
             assert_eq!(found.len(), count, "{tier} after {days} days");
-            assert!(found.iter().all(|it| Retention::at(it.at, then) == tier));
+            assert!(
+                found
+                    .iter()
+                    .all(|it| RetentionTier::at(it.at, then) == tier)
+            );
         }
     }
     // A tier narrows the times that are wanted, and never widens them.
@@ -174,7 +179,7 @@ fn tiers_are_found_by_age(it: Fixture) {
         until: Some(now - SignedDuration::from_hours(1)),
         ..EntryFilter::default()
     };
-    assert!(find(&it, &nothing.of_tier(Retention::Hot, now)).is_empty());
+    assert!(find(&it, &nothing.of_tier(RetentionTier::Hot, now)).is_empty());
 }
 
 /// Every kind of thing that a task can have in the ledger.

@@ -38,7 +38,7 @@ pub struct Applied {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Recovered {
+pub enum RecoveredChange {
     /// Nothing was begun, or nothing was touched yet.
     Nothing,
     /// All changes are in the workspace.
@@ -57,7 +57,7 @@ pub fn apply(
     changes: &Changes,
     base: &Base,
 ) -> FsResult<Outcome> {
-    if recover(home, lower)? == Recovered::Completed {
+    if recover(home, lower)? == RecoveredChange::Completed {
         return Ok(Outcome::Applied(Applied::default()));
     }
     let paths = plan::conflicts(changes, lower, base)?;
@@ -88,9 +88,9 @@ pub fn apply(
     intent.save(home)?;
     pass("intent");
     match Work::of(&intent, home, lower)?.carry_out(home)? {
-        Recovered::Completed => Ok(Outcome::Applied(intent.applied())),
-        Recovered::RolledBack { paths } => Ok(Outcome::Conflict { paths }),
-        Recovered::Nothing => Ok(Outcome::Applied(Applied::default())),
+        RecoveredChange::Completed => Ok(Outcome::Applied(intent.applied())),
+        RecoveredChange::RolledBack { paths } => Ok(Outcome::Conflict { paths }),
+        RecoveredChange::Nothing => Ok(Outcome::Applied(Applied::default())),
     }
 }
 
@@ -107,19 +107,19 @@ fn stage_all(
 }
 
 /// Finishes what a process had begun that was killed. `home` and `lower` are the same as then.
-pub fn recover(home: &Dir, lower: &Dir) -> FsResult<Recovered> {
+pub fn recover(home: &Dir, lower: &Dir) -> FsResult<RecoveredChange> {
     let Some(intent) = Intent::load(home)? else {
-        return Ok(Recovered::Nothing);
+        return Ok(RecoveredChange::Nothing);
     };
     match &intent.phase {
         Phase::Staging => {
             withdraw(&intent, home, lower)?;
-            Ok(Recovered::Nothing)
+            Ok(RecoveredChange::Nothing)
         }
         Phase::Applying(_) => Work::of(&intent, home, lower)?.carry_out(home),
         Phase::Applied => {
             stage::remove(&intent.stage, home, lower)?;
-            Ok(Recovered::Completed)
+            Ok(RecoveredChange::Completed)
         }
     }
 }
@@ -179,7 +179,7 @@ impl<'work> Work<'work> {
         })
     }
 
-    fn carry_out(mut self, home: &Dir) -> FsResult<Recovered> {
+    fn carry_out(mut self, home: &Dir) -> FsResult<RecoveredChange> {
         for op in self.ops {
             if let (
                 Op::Put {
@@ -204,7 +204,7 @@ impl<'work> Work<'work> {
                     self.take_back(index)?;
                     withdraw(self.intent, home, self.lower)?;
                     let paths = vec![op.path().clone()];
-                    return Ok(Recovered::RolledBack { paths });
+                    return Ok(RecoveredChange::RolledBack { paths });
                 }
                 Err(error) => {
                     // What cannot be done as a whole is not done at all.
@@ -226,7 +226,7 @@ impl<'work> Work<'work> {
         pass("applied");
         stage::remove(&self.intent.stage, home, self.lower)?;
         pass("cleared");
-        Ok(Recovered::Completed)
+        Ok(RecoveredChange::Completed)
     }
 
     /// The stage is ours, so it says what was moved out of it and into it, whatever became of the

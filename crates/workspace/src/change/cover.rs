@@ -8,7 +8,7 @@ use rustix::fd::AsFd;
 use rustix::fs::{FileType, Mode, OFlags, XattrFlags, fchmod, fsetxattr, mkdirat, mknodat, openat};
 use rustix::io::Errno;
 
-use super::entry::{Change, What};
+use super::entry::{Change, EntryChange};
 use super::ground::{finish, parents};
 use super::place::{Place, look};
 use super::read::link_text;
@@ -125,7 +125,7 @@ impl Covers {
             return Some(name);
         }
         let was_directory = change.before.as_ref().map(|it| it.kind) == Some(Kind::Directory);
-        if !was_directory || !matches!(change.what, What::Removed | What::Replaced) {
+        if !was_directory || !matches!(change.what, EntryChange::Removed | EntryChange::Replaced) {
             return None;
         }
         let inside = [path, b"/"].concat();

@@ -8,7 +8,7 @@ use crate::stat::Kind;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum EntryChange {
     Created,
     /// The bytes of a file, or the text of a link.
     Modified,
@@ -39,7 +39,7 @@ pub struct Facts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
     pub path: ByteString,
-    pub what: What,
+    pub what: EntryChange,
     /// As it stands in the workspace now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Facts>,

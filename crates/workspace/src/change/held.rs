@@ -5,7 +5,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Gid, Mode, OFlags, Uid, fchmod, fchown};
 use rustix::io::Errno;
 
-use super::apply::{Outcome, Recovered, apply, recover};
+use super::apply::{Outcome, RecoveredChange, apply, recover};
 use super::base::Base;
 use super::carry::{Marks, carry};
 use super::entry::Changes;
@@ -136,7 +136,7 @@ impl Held {
     }
 
     /// After a crash, before anything else is done with it.
-    pub fn recover(&self, lower: &Dir) -> FsResult<Recovered> {
+    pub fn recover(&self, lower: &Dir) -> FsResult<RecoveredChange> {
         recover(&self.home, lower)
     }
 

@@ -24,12 +24,12 @@ mod state;
 mod text;
 mod waiting;
 
-pub use apply::{Applied, Outcome, Recovered, apply, recover};
+pub use apply::{Applied, Outcome, RecoveredChange, apply, recover};
 pub use base::Base;
 pub use carry::LeftOut;
 pub(crate) use carry::{Marks, carry};
 pub use cover::{Cover, Covers, Matches, Sought};
-pub use entry::{Change, Changes, Facts, Skipped, What};
+pub use entry::{Change, Changes, EntryChange, Facts, Skipped};
 pub use ground::Ground;
 pub use held::Held;
 pub use read::{ReadLimits, read};

@@ -7,7 +7,7 @@ use glovebox_model::ByteString;
 
 use super::attributes;
 use super::base::Base;
-use super::entry::{Change, Changes, What};
+use super::entry::{Change, Changes, EntryChange};
 use super::intent::{Dressing, Identity, Mark, Op};
 use super::place::{Place, leads_nowhere, split};
 use super::stage::Stage;
@@ -35,7 +35,7 @@ pub(super) fn conflicts(changes: &Changes, lower: &Dir, base: &Base) -> FsResult
 
 fn is_fresh(change: &Change) -> bool {
     let is_directory = change.after.as_ref().map(|it| it.kind) == Some(Kind::Directory);
-    is_directory && change.what != What::Touched
+    is_directory && change.what != EntryChange::Touched
 }
 
 fn in_conflict(change: &Change, lower: &Dir, base: &Base) -> FsResult<bool> {
@@ -50,7 +50,9 @@ fn in_conflict(change: &Change, lower: &Dir, base: &Base) -> FsResult<bool> {
         (None, None) => change.copied_up && was_there(change, &place, base)?,
         (Some(_), None) | (None, Some(_)) => true,
         // Whatever is made in a directory changes it as well.
-        (Some(now), Some(mark)) if change.what == What::Touched && mark.kind == Kind::Directory => {
+        (Some(now), Some(mark))
+            if change.what == EntryChange::Touched && mark.kind == Kind::Directory =>
+        {
             (now.kind, now.id.ino) != (mark.kind, mark.ino)
         }
         (Some(now), Some(mark)) => {
@@ -127,7 +129,7 @@ pub(super) fn prepare(
             }
             (None, None) => {}
             (Some(after), Some(_))
-                if change.what == What::Touched && after.kind == Kind::Directory =>
+                if change.what == EntryChange::Touched && after.kind == Kind::Directory =>
             {
                 let op = dress(change, lower, upper)?;
                 // Its entries must be reachable for as long as they are exchanged.

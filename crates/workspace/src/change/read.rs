@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, FileType, OFlags, readlinkat, statat};
 use rustix::io::Errno;
 
 use super::attributes::{self, Attributes};
-use super::entry::{Change, Changes, Facts, Skipped, What};
+use super::entry::{Change, Changes, EntryChange, Facts, Skipped};
 use super::intent::Mark;
 use super::locked::Modes;
 use super::place::{Place, look, split};
@@ -179,7 +179,7 @@ impl Reader<'_> {
         // Whatever is gone already need not go.
         let Some(stat) = below else { return Ok(()) };
         let before = self.facts_below(path, &stat)?;
-        self.push(path, What::Removed, Some((before, stat)), None, true);
+        self.push(path, EntryChange::Removed, Some((before, stat)), None, true);
         self.inside_gone(path, Some(stat))
     }
 
@@ -244,7 +244,7 @@ impl Reader<'_> {
         };
         self.found.entries.push(Change {
             path: name(&[above, b"/", entry.path].concat()),
-            what: What::Removed,
+            what: EntryChange::Removed,
             before: Some(before),
             after: None,
             mark: Some(Mark::of(&entry.stat)),
@@ -276,7 +276,7 @@ impl Reader<'_> {
                 ..plain_facts(&stat)
             };
             let before = Some((before, stat));
-            self.push(entry.path, What::Touched, before, Some(after), true);
+            self.push(entry.path, EntryChange::Touched, before, Some(after), true);
         }
         if !marks.opaque && !self.opaque.contains(split(entry.path).0) {
             return Ok(());
@@ -358,8 +358,8 @@ impl Reader<'_> {
                 self.found.unchanged += 1;
                 return Ok(());
             }
-            (true, false) => What::Touched,
-            (false, _) => What::Modified,
+            (true, false) => EntryChange::Touched,
+            (false, _) => EntryChange::Modified,
         };
         let copied_up = marks.copied_up;
         self.push(
@@ -385,9 +385,9 @@ impl Reader<'_> {
                 self.found.unchanged += 1;
                 return Ok(());
             }
-            Some((facts, _)) if facts.kind == Kind::Symlink => What::Modified,
-            Some(_) => What::Replaced,
-            None => What::Created,
+            Some((facts, _)) if facts.kind == Kind::Symlink => EntryChange::Modified,
+            Some(_) => EntryChange::Replaced,
+            None => EntryChange::Created,
         };
         // A link has no attributes that could tell.
         self.push(entry.path, what, before, Some(after), false);
@@ -437,7 +437,7 @@ impl Reader<'_> {
     fn push(
         &mut self,
         path: &[u8],
-        what: What,
+        what: EntryChange,
         before: Option<(Facts, Stat)>,
         after: Option<Facts>,
         copied_up: bool,
@@ -455,10 +455,10 @@ impl Reader<'_> {
     }
 }
 
-fn appeared(below: Option<&Stat>) -> What {
+fn appeared(below: Option<&Stat>) -> EntryChange {
     match below {
-        None => What::Created,
-        Some(_) => What::Replaced,
+        None => EntryChange::Created,
+        Some(_) => EntryChange::Replaced,
     }
 }
 

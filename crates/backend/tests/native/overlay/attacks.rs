@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use glovebox_backend::Ending;
-use glovebox_workspace::change::What;
+use glovebox_workspace::change::EntryChange;
 
 use crate::overlay::ground::{Ground, applied, told};
 
@@ -85,7 +85,7 @@ END";
     assert!(!said.stdout.contains("done"), "{said:?}");
     let changes = ground.changes(&held);
     // Nothing is gone, and nothing looks opaque.
-    let expected = [("empty", What::Created), ("n", What::Created)];
+    let expected = [("empty", EntryChange::Created), ("n", EntryChange::Created)];
     let expected: Vec<_> = expected.map(|(path, what)| (path.to_owned(), what)).into();
     assert_eq!(told(&changes), expected);
     assert!(changes.dropped_attributes >= 20, "{changes:?}");

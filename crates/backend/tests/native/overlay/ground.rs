@@ -10,7 +10,7 @@ use glovebox_backend::{
 };
 use glovebox_model::{Access, Bytes, Count, Profile, Result};
 use glovebox_workspace::Dir;
-use glovebox_workspace::change::{Changes, Held, Outcome, ReadLimits, What};
+use glovebox_workspace::change::{Changes, EntryChange, Held, Outcome, ReadLimits};
 
 use crate::house::{Both, Told, Yard, profile, shell};
 
@@ -175,8 +175,8 @@ pub(crate) fn tree(top: &Path) -> Listing {
     found
 }
 
-pub(crate) fn told(changes: &Changes) -> Vec<(String, What)> {
-    let mut all: Vec<(String, What)> = changes
+pub(crate) fn told(changes: &Changes) -> Vec<(String, EntryChange)> {
+    let mut all: Vec<(String, EntryChange)> = changes
         .entries
         .iter()
         .map(|it| (it.path.display(), it.what))

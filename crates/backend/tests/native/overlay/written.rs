@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 
 use glovebox_backend::Ending;
-use glovebox_workspace::change::{Held, What};
+use glovebox_workspace::change::{EntryChange, Held};
 
 use crate::overlay::ground::{Ground, applied, told};
 
@@ -28,21 +28,21 @@ pub(crate) fn the_workspace_stays_as_it_is_until_the_changes_are_kept() {
 
     let changes = ground.changes(&held);
     let expected = [
-        ("a", What::Modified),
-        ("b", What::Removed),
-        ("c", What::Removed),
-        ("d/also", What::Created),
-        ("d/e/f", What::Removed),
-        ("d/e/f/z", What::Removed),
-        ("d/e/new", What::Created),
-        ("d/e/y", What::Removed),
-        ("d/x", What::Touched),
-        ("link", What::Modified),
-        ("moved", What::Created),
-        ("n", What::Created),
-        ("n/k", What::Created),
-        ("n/k/file", What::Created),
-        ("out", What::Created),
+        ("a", EntryChange::Modified),
+        ("b", EntryChange::Removed),
+        ("c", EntryChange::Removed),
+        ("d/also", EntryChange::Created),
+        ("d/e/f", EntryChange::Removed),
+        ("d/e/f/z", EntryChange::Removed),
+        ("d/e/new", EntryChange::Created),
+        ("d/e/y", EntryChange::Removed),
+        ("d/x", EntryChange::Touched),
+        ("link", EntryChange::Modified),
+        ("moved", EntryChange::Created),
+        ("n", EntryChange::Created),
+        ("n/k", EntryChange::Created),
+        ("n/k/file", EntryChange::Created),
+        ("out", EntryChange::Created),
     ];
     let expected: Vec<_> = expected.map(|(path, what)| (path.to_owned(), what)).into();
     assert_eq!(told(&changes), expected);

@@ -2,7 +2,7 @@
 
 use glovebox_backend::{Ending, Kept, Layer, Noticed, Observe, Run};
 use glovebox_model::TerminalSize;
-use glovebox_workspace::change::What;
+use glovebox_workspace::change::EntryChange;
 use rustix::process::Signal;
 
 use crate::house::{Rooms, Yard, order, profile, shell};
@@ -87,7 +87,7 @@ pub(crate) fn on_a_layer_it_works_as_anywhere() {
     assert_eq!(told.lines(), ["/dev/pts/0", "30 100", "word", "word"]);
     // The terminal itself is none of what was written.
     let changes = layered::told(&ground.changes(&held));
-    assert_eq!(changes, [("typed".to_owned(), What::Created)]);
+    assert_eq!(changes, [("typed".to_owned(), EntryChange::Created)]);
     let typed = ground.yard.house.path().join("held/one/layer/upper/typed");
     assert_eq!(std::fs::read_to_string(typed).unwrap(), "word\n");
     assert!(!ground.work().join("typed").exists());

@@ -5,8 +5,8 @@ use glovebox_engine::{
     Cancel, Engine, Io, Keeper, KeeperSlot, KeySource, Settings, ToolchainSettings, host_facts,
 };
 use glovebox_model::{
-    ByteString, Call, Code, Error, Exec, Grade, Guarantee, Isolation, Lifetime, Mode, OnExceed,
-    PartialProfile, Placement, Program, Result, Stage, Status, WorkspaceRef, Writes,
+    ByteString, Call, Code, Error, Exec, Grade, Guarantee, Isolation, Lifetime, PartialProfile,
+    Placement, Program, Result, Stage, Status, WorkspaceRef,
 };
 use glovebox_policy::{Config, Surface};
 use glovebox_store::StateDir;
@@ -91,29 +91,16 @@ fn call(overrides: PartialProfile) -> Result<Call> {
     };
     Ok(Call {
         placement: Placement::Scope(Lifetime::Exec),
-        ids: context::local_ids(None),
-        client_id: None,
-        workspace: WorkspaceRef::Scratch,
-        program: Program::Argv {
-            command: word(COMMAND[0])?,
-            args: vec![word(COMMAND[1])?],
-        },
-        cwd: None,
-        env: Vec::new(),
-        inputs: Vec::new(),
-        mode: Mode::Run,
-        on_exceed: OnExceed::Refuse,
-        mounts: Vec::new(),
-        secrets: Vec::new(),
-        justification: None,
-        writes: Writes::Direct,
-        simulation: None,
-        over: None,
-        preview: None,
-        skill: None,
-        session: None,
-        vouched: glovebox_model::Vouched::People,
         overrides,
+        ..Call::new(
+            context::local_ids(None),
+            glovebox_model::Vouched::People,
+            WorkspaceRef::Scratch,
+            Program::Argv {
+                command: word(COMMAND[0])?,
+                args: vec![word(COMMAND[1])?],
+            },
+        )
     })
 }
 

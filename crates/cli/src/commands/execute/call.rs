@@ -44,15 +44,7 @@ pub(crate) fn call(options: RunOptions, program: Program) -> Result<Call> {
     };
     Ok(Call {
         placement: placement(&place),
-        ids: Correlation {
-            agent_id: who.agent,
-            session_id: who.session,
-            conversation_id: who.conversation,
-            ..context::local_ids(exec.task_id)
-        },
         client_id: exec.client_id,
-        workspace: workspace(place),
-        program,
         cwd: exec.cwd.map(argument).transpose()?,
         env: exec.env.into_iter().map(variable).collect::<Result<_>>()?,
         inputs: exec
@@ -75,11 +67,18 @@ pub(crate) fn call(options: RunOptions, program: Program) -> Result<Call> {
         writes,
         simulation: told(&simulation)?,
         over,
-        preview: None,
-        skill: None,
-        session: None,
-        vouched: glovebox_model::Vouched::People,
         overrides,
+        ..Call::new(
+            Correlation {
+                agent_id: who.agent,
+                session_id: who.session,
+                conversation_id: who.conversation,
+                ..context::local_ids(exec.task_id)
+            },
+            glovebox_model::Vouched::People,
+            workspace(place),
+            program,
+        )
     })
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use glovebox_workspace::Dir;
-use glovebox_workspace::change::{Changes, Held, Outcome, ReadLimits, What};
+use glovebox_workspace::change::{Changes, EntryChange, Held, Outcome, ReadLimits};
 use sha2::Digest;
 
 pub(crate) struct Ground {
@@ -166,8 +166,8 @@ fn attributes(path: &Path) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-pub(crate) fn told(changes: &Changes) -> Vec<(String, What)> {
-    let mut all: Vec<(String, What)> = changes
+pub(crate) fn told(changes: &Changes) -> Vec<(String, EntryChange)> {
+    let mut all: Vec<(String, EntryChange)> = changes
         .entries
         .iter()
         .map(|it| (it.path.display(), it.what))
@@ -176,8 +176,8 @@ pub(crate) fn told(changes: &Changes) -> Vec<(String, What)> {
     all
 }
 
-pub(crate) fn list_of(expected: &[(&str, What)]) -> Vec<(String, What)> {
-    let own = |(path, what): &(&str, What)| ((*path).to_owned(), *what);
+pub(crate) fn list_of(expected: &[(&str, EntryChange)]) -> Vec<(String, EntryChange)> {
+    let own = |(path, what): &(&str, EntryChange)| ((*path).to_owned(), *what);
     expected.iter().map(own).collect()
 }
 

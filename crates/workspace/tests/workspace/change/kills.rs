@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use glovebox_workspace::Dir;
-use glovebox_workspace::change::{Held, ReadLimits, Recovered};
+use glovebox_workspace::change::{Held, ReadLimits, RecoveredChange};
 
 use crate::change::ground::{Ground, applied};
 
@@ -71,11 +71,11 @@ fn whoever_comes_next_finishes_it() {
         nothing_is_left(&ground);
         match &recovered {
             // Before the note was complete: as if nothing had happened.
-            Recovered::Nothing => assert_eq!(ground.list(), before, "at {moment}"),
-            Recovered::Completed => assert_eq!(ground.list(), after, "at {moment}"),
-            Recovered::RolledBack { .. } => panic!("at {moment}: {recovered:?}"),
+            RecoveredChange::Nothing => assert_eq!(ground.list(), before, "at {moment}"),
+            RecoveredChange::Completed => assert_eq!(ground.list(), after, "at {moment}"),
+            RecoveredChange::RolledBack { .. } => panic!("at {moment}: {recovered:?}"),
         }
-        seen[usize::from(recovered == Recovered::Completed)] = true;
+        seen[usize::from(recovered == RecoveredChange::Completed)] = true;
         // In any case it can still be kept, or be kept again.
         applied(&ground.keep(&held));
         assert_eq!(ground.list(), after, "at {moment}");
@@ -99,9 +99,9 @@ fn on_another_file_system_too() {
         let recovered = held.recover(&ground.lower).unwrap();
         nothing_is_left(&ground);
         let expected = match recovered {
-            Recovered::Nothing => &before,
-            Recovered::Completed => &after,
-            Recovered::RolledBack { .. } => panic!("at {moment}: {recovered:?}"),
+            RecoveredChange::Nothing => &before,
+            RecoveredChange::Completed => &after,
+            RecoveredChange::RolledBack { .. } => panic!("at {moment}: {recovered:?}"),
         };
         assert_eq!(ground.list(), *expected, "at {moment}");
         if !was_killed {
@@ -136,7 +136,10 @@ fn finishing_it_can_be_interrupted_too() {
         moment += 1;
     }
     assert!(moment > 10, "{moment}");
-    assert_eq!(held.recover(&ground.lower).unwrap(), Recovered::Completed);
+    assert_eq!(
+        held.recover(&ground.lower).unwrap(),
+        RecoveredChange::Completed
+    );
     assert_eq!(ground.list(), after);
     nothing_is_left(&ground);
 }
@@ -157,11 +160,11 @@ fn where_somebody_else_has_been_it_is_taken_back() {
             lines.map(|it| format!("{it}\n")).collect::<String>()
         };
         match recovered {
-            Recovered::Nothing => assert_eq!(without(&ground.list()), without(&before)),
-            Recovered::Completed => {
+            RecoveredChange::Nothing => assert_eq!(without(&ground.list()), without(&before)),
+            RecoveredChange::Completed => {
                 assert_eq!(without(&ground.list()), without(&after), "at {moment}");
             }
-            Recovered::RolledBack { paths } => {
+            RecoveredChange::RolledBack { paths } => {
                 taken_back += 1;
                 assert_eq!(paths.len(), 1);
                 assert_eq!(paths[0].display(), "n");
@@ -194,7 +197,7 @@ fn what_somebody_edited_in_place_since_is_not_taken_back() {
             let now = ground.sh(&format!("tail -n 1 {name}"));
             assert_eq!(now, "theirs\n", "{name} at {moment}: {recovered:?}");
         }
-        let rolled_back = matches!(recovered, Recovered::RolledBack { .. });
+        let rolled_back = matches!(recovered, RecoveredChange::RolledBack { .. });
         in_the_middle += u32::from(rolled_back && edited.contains("m/x"));
         if !was_killed {
             break;

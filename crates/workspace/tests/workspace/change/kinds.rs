@@ -1,12 +1,12 @@
 //! One kind of change after the other: told as what it is, and kept as it was seen.
 
-use glovebox_workspace::change::{Facts, What, text, unified};
+use glovebox_workspace::change::{EntryChange, Facts, text, unified};
 use glovebox_workspace::{FsErrorKind, Kind};
 
 use crate::change::ground::{Ground, applied, list_of, told};
 use glovebox_workspace::change::ReadLimits;
 
-fn check(before: &str, line: &str, expected: &[(&str, What)]) {
+fn check(before: &str, line: &str, expected: &[(&str, EntryChange)]) {
     let ground = Ground::new();
     ground.sh(before);
     let untouched = ground.list();
@@ -29,29 +29,33 @@ const TREE: &str = "mkdir -p d/e/f; echo a > a; echo b > b; echo x > d/x; echo y
 
 #[test]
 fn files() {
-    check(TREE, "echo n > n", &[("n", What::Created)]);
-    check(TREE, "echo n >> a", &[("a", What::Modified)]);
-    check(TREE, ": > a", &[("a", What::Modified)]);
-    check(TREE, "rm a", &[("a", What::Removed)]);
-    check(TREE, "chmod 751 a", &[("a", What::Touched)]);
-    check(TREE, "touch -d 2001-01-01 a", &[("a", What::Touched)]);
-    check(TREE, "rm a; echo n > a", &[("a", What::Modified)]);
+    check(TREE, "echo n > n", &[("n", EntryChange::Created)]);
+    check(TREE, "echo n >> a", &[("a", EntryChange::Modified)]);
+    check(TREE, ": > a", &[("a", EntryChange::Modified)]);
+    check(TREE, "rm a", &[("a", EntryChange::Removed)]);
+    check(TREE, "chmod 751 a", &[("a", EntryChange::Touched)]);
+    check(
+        TREE,
+        "touch -d 2001-01-01 a",
+        &[("a", EntryChange::Touched)],
+    );
+    check(TREE, "rm a; echo n > a", &[("a", EntryChange::Modified)]);
     check(
         TREE,
         "rm a; mkdir a; echo n > a/n",
-        &[("a", What::Replaced), ("a/n", What::Created)],
+        &[("a", EntryChange::Replaced), ("a/n", EntryChange::Created)],
     );
     check(
         TREE,
         "mv a b",
-        &[("a", What::Removed), ("b", What::Modified)],
+        &[("a", EntryChange::Removed), ("b", EntryChange::Modified)],
     );
     check(
         TREE,
         "mv a c; mv b a; mv c b",
-        &[("a", What::Modified), ("b", What::Modified)],
+        &[("a", EntryChange::Modified), ("b", EntryChange::Modified)],
     );
-    let names = [("\\x01\\xff*\\n", What::Created)];
+    let names = [("\\x01\\xff*\\n", EntryChange::Created)];
     let ground = Ground::new();
     let held = ground.hold();
     ground.layered(&held, "echo odd > $'\\x01\\xff*\\\\n'");
@@ -77,9 +81,9 @@ fn directories() {
         TREE,
         "mkdir -p n/k; echo x > n/k/x",
         &[
-            ("n", What::Created),
-            ("n/k", What::Created),
-            ("n/k/x", What::Created),
+            ("n", EntryChange::Created),
+            ("n/k", EntryChange::Created),
+            ("n/k/x", EntryChange::Created),
         ],
     );
     // What lies in it is told one by one.
@@ -87,90 +91,93 @@ fn directories() {
         TREE,
         "rm -r d",
         &[
-            ("d", What::Removed),
-            ("d/e", What::Removed),
-            ("d/e/f", What::Removed),
-            ("d/e/f/z", What::Removed),
-            ("d/e/y", What::Removed),
-            ("d/x", What::Removed),
+            ("d", EntryChange::Removed),
+            ("d/e", EntryChange::Removed),
+            ("d/e/f", EntryChange::Removed),
+            ("d/e/f/z", EntryChange::Removed),
+            ("d/e/y", EntryChange::Removed),
+            ("d/x", EntryChange::Removed),
         ],
     );
     check(
         TREE,
         "rm -r d; echo file > d",
         &[
-            ("d", What::Replaced),
-            ("d/e", What::Removed),
-            ("d/e/f", What::Removed),
-            ("d/e/f/z", What::Removed),
-            ("d/e/y", What::Removed),
-            ("d/x", What::Removed),
+            ("d", EntryChange::Replaced),
+            ("d/e", EntryChange::Removed),
+            ("d/e/f", EntryChange::Removed),
+            ("d/e/f/z", EntryChange::Removed),
+            ("d/e/y", EntryChange::Removed),
+            ("d/x", EntryChange::Removed),
         ],
     );
-    check(TREE, "rmdir empty", &[("empty", What::Removed)]);
-    check(TREE, "chmod 700 d", &[("d", What::Touched)]);
+    check(TREE, "rmdir empty", &[("empty", EntryChange::Removed)]);
+    check(TREE, "chmod 700 d", &[("d", EntryChange::Touched)]);
     // Made anew, it hides what was there; what is the same again did not change.
     check(
         TREE,
         "cp -a d copy; rm -r d; mkdir d; cp -a copy/x d/x; echo new > d/new; rm -r copy",
         &[
-            ("d/e", What::Removed),
-            ("d/e/f", What::Removed),
-            ("d/e/f/z", What::Removed),
-            ("d/e/y", What::Removed),
-            ("d/new", What::Created),
+            ("d/e", EntryChange::Removed),
+            ("d/e/f", EntryChange::Removed),
+            ("d/e/f/z", EntryChange::Removed),
+            ("d/e/y", EntryChange::Removed),
+            ("d/new", EntryChange::Created),
         ],
     );
     check(
         TREE,
         "rm -r d/e; mkdir -p d/e/f; echo w > d/e/f/w",
         &[
-            ("d/e/f/w", What::Created),
-            ("d/e/f/z", What::Removed),
-            ("d/e/y", What::Removed),
+            ("d/e/f/w", EntryChange::Created),
+            ("d/e/f/z", EntryChange::Removed),
+            ("d/e/y", EntryChange::Removed),
         ],
     );
     check(
         TREE,
         "mv d moved",
         &[
-            ("d", What::Removed),
-            ("d/e", What::Removed),
-            ("d/e/f", What::Removed),
-            ("d/e/f/z", What::Removed),
-            ("d/e/y", What::Removed),
-            ("d/x", What::Removed),
-            ("moved", What::Created),
-            ("moved/e", What::Created),
-            ("moved/e/f", What::Created),
-            ("moved/e/f/z", What::Created),
-            ("moved/e/y", What::Created),
-            ("moved/x", What::Created),
+            ("d", EntryChange::Removed),
+            ("d/e", EntryChange::Removed),
+            ("d/e/f", EntryChange::Removed),
+            ("d/e/f/z", EntryChange::Removed),
+            ("d/e/y", EntryChange::Removed),
+            ("d/x", EntryChange::Removed),
+            ("moved", EntryChange::Created),
+            ("moved/e", EntryChange::Created),
+            ("moved/e/f", EntryChange::Created),
+            ("moved/e/f/z", EntryChange::Created),
+            ("moved/e/y", EntryChange::Created),
+            ("moved/x", EntryChange::Created),
         ],
     );
     check(
         TREE,
         "mkdir n; echo x > n/x; chmod 500 n; chmod 555 d/e",
         &[
-            ("d/e", What::Touched),
-            ("n", What::Created),
-            ("n/x", What::Created),
+            ("d/e", EntryChange::Touched),
+            ("n", EntryChange::Created),
+            ("n/x", EntryChange::Created),
         ],
     );
 }
 
 #[test]
 fn links() {
-    check(TREE, "ln -sfn b l", &[("l", What::Modified)]);
-    check(TREE, "rm l; echo file > l", &[("l", What::Replaced)]);
-    check(TREE, "rm a; ln -s b a", &[("a", What::Replaced)]);
+    check(TREE, "ln -sfn b l", &[("l", EntryChange::Modified)]);
+    check(TREE, "rm l; echo file > l", &[("l", EntryChange::Replaced)]);
+    check(TREE, "rm a; ln -s b a", &[("a", EntryChange::Replaced)]);
     check(
         TREE,
         "rm dangling; ln -s d/e/f new",
-        &[("dangling", What::Removed), ("new", What::Created)],
+        &[
+            ("dangling", EntryChange::Removed),
+            ("new", EntryChange::Created),
+        ],
     );
     // Through a link the file changes, not the link.
-    check(TREE, "echo n >> l", &[("a", What::Modified)]);
+    check(TREE, "echo n >> l", &[("a", EntryChange::Modified)]);
 }
 
 #[test]
@@ -184,12 +191,12 @@ fn several_names_of_one_file() {
     assert_eq!(
         told(&ground.changes(&held)),
         list_of(&[
-            ("a", What::Touched),
-            ("again", What::Created),
-            ("d/m2", What::Created),
-            ("m", What::Created),
-            ("n", What::Created),
-            ("n/m3", What::Created),
+            ("a", EntryChange::Touched),
+            ("again", EntryChange::Created),
+            ("d/m2", EntryChange::Created),
+            ("m", EntryChange::Created),
+            ("n", EntryChange::Created),
+            ("n/m3", EntryChange::Created),
         ])
     );
     applied(&ground.keep(&held));
@@ -219,12 +226,12 @@ fn attributes() {
         format!("python3 -c \"import os; os.setxattr('{path}', 'user.{value}', b'{value}')\"")
     };
     let before = format!("{TREE}\n{}\n{}", set("a", "old"), set("d", "old"));
-    check(&before, &set("a", "new"), &[("a", What::Touched)]);
-    check(&before, &set("d", "new"), &[("d", What::Touched)]);
+    check(&before, &set("a", "new"), &[("a", EntryChange::Touched)]);
+    check(&before, &set("d", "new"), &[("d", EntryChange::Touched)]);
     check(
         &before,
         "python3 -c \"import os; os.removexattr('a', 'user.old'); os.removexattr('d', 'user.old')\"",
-        &[("a", What::Touched), ("d", What::Touched)],
+        &[("a", EntryChange::Touched), ("d", EntryChange::Touched)],
     );
     check(
         &before,
@@ -233,7 +240,7 @@ fn attributes() {
             set("n", "v"),
             set("n/f", "w")
         ),
-        &[("n", What::Created), ("n/f", What::Created)],
+        &[("n", EntryChange::Created), ("n/f", EntryChange::Created)],
     );
 }
 
