@@ -91,7 +91,7 @@ impl Engine {
             host: host_facts(),
             concurrency_ceiling: 4,
             secrets_key: KeySource::Usual,
-            loan: None,
+            shared: None,
             purpose: ServerPurpose::Callers,
         };
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -42,7 +42,7 @@ impl Keepers {
     }
 
     /// A keeper that is not needed for a sandbox.
-    pub fn lend(&self, native: Native) {
+    pub fn share(&self, native: Native) {
         *self.0.unused.lock().unwrap_or_else(PoisonError::into_inner) = Some(native);
     }
 

@@ -136,7 +136,7 @@ fn config(args: &KeeperArgs) -> Result<ServerConfig> {
     } else {
         Surface::Server
     };
-    let loan = args.directory.clone().map(|directory| DirectoryToShare {
+    let shared = args.directory.clone().map(|directory| DirectoryToShare {
         toolchains: ToolchainSettings {
             host: toolchain::Host::of_process(directory.clone(), context.state_path().ok()),
             mode: toolchain::Mode::Auto,
@@ -155,7 +155,7 @@ fn config(args: &KeeperArgs) -> Result<ServerConfig> {
         host: host_facts(),
         concurrency_ceiling: u32::MAX,
         secrets_key: context.secrets_key()?,
-        loan,
+        shared,
         purpose: ServerPurpose::Session(surface),
     })
 }

@@ -105,11 +105,11 @@ impl Engine {
         Self::open_for(settings, Purpose::COMMAND, None)
     }
 
-    /// `lends` is a directory of the machine's user that callers may work in.
+    /// `shares` is a directory of the machine's user that callers may work in.
     pub(crate) fn open_for(
         settings: Settings,
         purpose: Purpose,
-        lends: Option<&Path>,
+        shares: Option<&Path>,
     ) -> Result<Self> {
         let Settings {
             state,
@@ -129,7 +129,7 @@ impl Engine {
         let simulations = Arc::new(Simulations::new(&instance));
         let registry = Arc::new(SandboxRegistry::new(&instance));
         let workspaces = Workspaces::new(&instance, &secrets, &simulations, &registry, homes);
-        let workspaces = Arc::new(workspaces.lending(lends)?);
+        let workspaces = Arc::new(workspaces.sharing(shares)?);
         let weak = Arc::downgrade(&workspaces);
         instance.on_lost(move || {
             // One of them may have been carrying its changes over. What cannot be finished now keeps

@@ -1,5 +1,5 @@
 //! How much work one body may make, in all the forms within forms that it is read as: counted from its
-//! own bytes, so that no form lends to the next.
+//! own bytes, so that no form lends bytes to the next.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 

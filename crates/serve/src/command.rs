@@ -52,7 +52,7 @@ impl LocalApi {
 
     /// The workspace that the directory is.
     pub fn project(&self) -> Option<&ProjectId> {
-        self.dispatcher.lent_project()
+        self.dispatcher.shared_project()
     }
 }
 

@@ -79,12 +79,12 @@ pub struct Who {
 }
 
 impl Inside {
-    /// Without any listener. `keys` is the directory of `token.key`. What the dispatcher has to lend
-    /// is lent to this agent, and to nobody else.
+    /// Without any listener. `keys` is the directory of `token.key`. What the dispatcher shares is
+    /// shared with this agent, and with nobody else.
     pub fn open(dispatcher: Arc<Dispatcher>, keys: &Path, agent: LocalAgent) -> Result<Self> {
         let auth = Authenticator::new(keys, Options::BAD_TOKENS);
-        let lent = dispatcher.lent_project();
-        let agent = at_host(auth.key()?, agent.name, agent.user_id, lent);
+        let shared = dispatcher.shared_project();
+        let agent = at_host(auth.key()?, agent.name, agent.user_id, shared);
         let metrics = Arc::new(Metrics::new());
         server::count_ends(&dispatcher, &metrics);
         // Whoever started this process sits before the agent that it was started for.
@@ -112,7 +112,7 @@ impl Inside {
         let name = "operator"
             .parse()
             .map_err(|why: IdError| Error::new(Code::Internal, Stage::Parse, why.to_string()))?;
-        let who = Who::new(operator_at_machine(name, dispatcher.lent_project()));
+        let who = Who::new(operator_at_machine(name, dispatcher.shared_project()));
         let app = App::new(
             dispatcher,
             Authenticator::new(&keys, Options::BAD_TOKENS),

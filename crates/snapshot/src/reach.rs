@@ -38,7 +38,7 @@ pub(crate) fn open_directory(dir: &Dir, path: &[u8], locked: Locked) -> FsResult
     }
 }
 
-/// Opens a file for reading; its mode is lent for the moment of opening and given back.
+/// Opens a file for reading; its mode is changed for the moment of opening and changed back.
 pub(crate) fn open_file(dir: &Dir, path: &[u8]) -> FsResult<OwnedFd> {
     // Not touching the access time needs ownership; without it the plain way must do.
     let plain = || match dir.open_plain(path, READING) {

@@ -48,7 +48,7 @@ pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<Exit> {
             host: host_facts(),
             concurrency_ceiling: args.max_concurrent,
             secrets_key: context.secrets_key()?,
-            loan: None,
+            shared: None,
             purpose: ServerPurpose::Callers,
         },
         spawner,

@@ -191,8 +191,8 @@ impl Dispatcher {
         let space = &exec.ids.space_id;
         let mut rehearsed = self.engine.simulations.rehearsed(space, &exec.exec_id)?;
         // `glovebox run` stood in it, and so it did not say where that was.
-        if let Some(lent) = self.engine.workspaces.lent_as(space, &exec.project_id) {
-            rehearsed.call.workspace = WorkspaceRef::Adopted(lent.path().to_owned());
+        if let Some(shared) = self.engine.workspaces.shared_as(space, &exec.project_id) {
+            rehearsed.call.workspace = WorkspaceRef::Adopted(shared.path().to_owned());
         }
         Ok(rehearsed)
     }

@@ -327,7 +327,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Of what nobody has. What waits for people in a directory that is not lent here goes on
+    /// Of what nobody has. What waits for people in a directory that is not shared here goes on
     /// waiting for whoever has it, until somebody ends it or its time is over.
     fn to_take(&self) -> Result<HashSet<ExecId>> {
         let store = self.store()?;

@@ -101,7 +101,7 @@ pub struct ServerConfig {
     pub secrets_key: KeySource,
     /// A directory of the machine's user that callers may work in. Limits are then those of a
     /// machine of one's own; who is asked, and who may answer, is the same.
-    pub loan: Option<DirectoryToShare>,
+    pub shared: Option<DirectoryToShare>,
     pub purpose: ServerPurpose,
 }
 
@@ -141,8 +141,8 @@ pub struct Dispatcher {
     spawner: Option<Arc<Spawner>>,
     seal: OnceLock<Seal>,
     toolchains: ToolchainSettings,
-    /// For what works in the directory that is lent.
-    lent_toolchains: Option<ToolchainSettings>,
+    /// For what works in the directory that is shared.
+    shared_toolchains: Option<ToolchainSettings>,
     ceiling: u32,
     settings: Mutex<(Settings, u64)>,
     admission: Mutex<AdmissionQueue<Waiting>>,
@@ -198,7 +198,7 @@ impl Dispatcher {
             host,
             concurrency_ceiling,
             secrets_key,
-            loan,
+            shared,
             purpose: serves,
         } = rules;
         let settings = engine::Settings {
@@ -206,13 +206,13 @@ impl Dispatcher {
             database,
             config,
             shadow,
-            surface: match (serves, &loan) {
+            surface: match (serves, &shared) {
                 (ServerPurpose::Session(surface), _) => surface,
                 (_, Some(_)) => Surface::Local,
                 (_, None) => Surface::Server,
             },
             host,
-            homes: loan.as_ref().map_or_else(Vec::new, |it| it.homes.clone()),
+            homes: shared.as_ref().map_or_else(Vec::new, |it| it.homes.clone()),
             secrets_key,
         };
         let purpose = Purpose {
@@ -220,8 +220,8 @@ impl Dispatcher {
             only_own: serves != ServerPurpose::Callers,
             recovers: true,
         };
-        let lends = loan.as_ref().map(|it| it.directory.as_path());
-        let engine = Engine::open_for(settings, purpose, lends)?;
+        let shares = shared.as_ref().map(|it| it.directory.as_path());
+        let engine = Engine::open_for(settings, purpose, shares)?;
         let store = engine.store()?;
         if serves.is_session() {
             store.keep_one_connection();
@@ -239,10 +239,10 @@ impl Dispatcher {
             .from_spawner(Arc::clone(&spawner));
         // Also shows, before anybody is let in, that the ledger can be written.
         let mut about = serde_json::json!({ "version": env!("CARGO_PKG_VERSION") });
-        if let Some(lent) = engine.workspaces.lent() {
-            about["project_id"] = serde_json::json!(lent.id());
+        if let Some(shared) = engine.workspaces.shared() {
+            about["project_id"] = serde_json::json!(shared.id());
         }
-        let toolchains = loan.map(|it| it.toolchains);
+        let toolchains = shared.map(|it| it.toolchains);
         if serves.is_session() {
             let dispatcher = Self::over(
                 engine,
@@ -309,7 +309,7 @@ impl Dispatcher {
         engine: Engine,
         spawner: Option<Arc<Spawner>>,
         ceiling: u32,
-        lent_toolchains: Option<ToolchainSettings>,
+        shared_toolchains: Option<ToolchainSettings>,
         purpose: ServerPurpose,
     ) -> Result<Arc<Self>> {
         let (settings, version) = engine.store()?.settings()?;
@@ -329,7 +329,7 @@ impl Dispatcher {
             spawner,
             seal: OnceLock::new(),
             toolchains: no_toolchains(),
-            lent_toolchains,
+            shared_toolchains,
             ceiling,
             live: Mutex::default(),
             awaiting: Mutex::default(),
@@ -436,20 +436,20 @@ impl Dispatcher {
         self.engine.instance.layout(space)
     }
 
-    /// The id of the directory that is lent. It is one of the space `local`.
-    pub fn lent_project(&self) -> Option<&ProjectId> {
-        self.engine.workspaces.lent().map(SharedDirectory::id)
+    /// The id of the directory that is shared. It is one of the space `local`.
+    pub fn shared_project(&self) -> Option<&ProjectId> {
+        self.engine.workspaces.shared().map(SharedDirectory::id)
     }
 
     /// Where it is.
-    pub fn lent_directory(&self) -> Option<&Path> {
-        self.engine.workspaces.lent().map(SharedDirectory::path)
+    pub fn shared_directory(&self) -> Option<&Path> {
+        self.engine.workspaces.shared().map(SharedDirectory::path)
     }
 
     fn toolchains(&self, project: &ProjectId) -> &ToolchainSettings {
-        let lent = self.lent_toolchains.as_ref();
-        let lent = lent.filter(|_| self.lent_project() == Some(project));
-        lent.unwrap_or(&self.toolchains)
+        let shared = self.shared_toolchains.as_ref();
+        let shared = shared.filter(|_| self.shared_project() == Some(project));
+        shared.unwrap_or(&self.toolchains)
     }
 
     /// Called after each exec's end, with the time it had waited.

@@ -193,7 +193,7 @@ impl Runner for Command<'_, '_> {
         }
         if let Some(unused) = self.supply.seat.take() {
             let keepers = self.engine.instance.backends().keepers();
-            keepers.lend(unused.native);
+            keepers.share(unused.native);
         }
         self.engine.write_intent(plan).map(Some)
     }

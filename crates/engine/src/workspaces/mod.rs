@@ -73,7 +73,7 @@ pub struct Workspaces {
     /// Home directories, which may not be adopted themselves.
     pub(crate) homes: Vec<PathBuf>,
     /// A directory of the machine's user that callers may work in.
-    pub(crate) lent: Option<SharedDirectory>,
+    pub(crate) shared: Option<SharedDirectory>,
     snapshot_stores: Mutex<HashMap<SpaceId, Arc<Snapshots>>>,
 }
 
@@ -91,7 +91,7 @@ impl Workspaces {
             simulations: Arc::clone(simulations),
             registry: Arc::clone(registry),
             homes,
-            lent: None,
+            shared: None,
             snapshot_stores: Mutex::default(),
         }
     }
@@ -104,8 +104,8 @@ impl Workspaces {
         by: Option<Actor>,
     ) -> Result<Workspace<'_>> {
         let (project, adopted) = match which {
-            WorkspaceRef::Project(id) => match self.lent_as(space, id) {
-                Some(lent) => (self.project_of(lent)?, Some(lent.path().to_owned())),
+            WorkspaceRef::Project(id) => match self.shared_as(space, id) {
+                Some(shared) => (self.project_of(shared)?, Some(shared.path().to_owned())),
                 None => (self.instance.layout(space)?.existing(id)?, None),
             },
             WorkspaceRef::Adopted(path) => {
@@ -114,8 +114,8 @@ impl Workspaces {
                     let message = "the current directory cannot be named";
                     Error::new(Code::InvalidArgument, Stage::Resolve, message).caused_by(error)
                 })?;
-                let project = match self.lent_at(space, &at) {
-                    Some(lent) => self.project_of(lent)?,
+                let project = match self.shared_at(space, &at) {
+                    Some(shared) => self.project_of(shared)?,
                     None => self.adopt(space, path)?,
                 };
                 (project, Some(at))

@@ -13,10 +13,12 @@ impl Workspaces {
             self.instance.layout(&call.ids.space_id)?,
         );
         let project = match &call.workspace {
-            WorkspaceRef::Adopted(path) if self.instance.is_server() => self.lent_only(space, path),
+            WorkspaceRef::Adopted(path) if self.instance.is_server() => {
+                self.shared_only(space, path)
+            }
             WorkspaceRef::Adopted(path) => self.adopt(space, path),
-            WorkspaceRef::Project(id) => match self.lent_as(space, id) {
-                Some(lent) => self.project_of(lent),
+            WorkspaceRef::Project(id) => match self.shared_as(space, id) {
+                Some(shared) => self.project_of(shared),
                 None => self.kept_project(&layout, id),
             },
             WorkspaceRef::Scratch => layout.scratch(),

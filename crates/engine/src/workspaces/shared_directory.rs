@@ -1,4 +1,4 @@
-//! A directory of the machine's user, lent to whoever this process serves: one more workspace, under
+//! A directory of the machine's user, shared with whoever this process serves: one more workspace, under
 //! the id that `glovebox run` gives it. It is held from the start, so that whatever becomes of its
 //! path leads nowhere else.
 
@@ -10,12 +10,12 @@ use glovebox_workspace::{Project, is_adopted};
 use crate::settings::ToolchainSettings;
 use crate::workspaces::Workspaces;
 
-/// What is lent, and how `glovebox run` would show it.
+/// What is shared, and how `glovebox run` would show it.
 #[derive(Debug)]
 pub struct DirectoryToShare {
     /// Resolved once, from where the process stands.
     pub directory: PathBuf,
-    /// Home directories, which may not be lent themselves.
+    /// Home directories, which may not be shared themselves.
     pub homes: Vec<PathBuf>,
     /// Which of the user's own interpreters are seen by what works in it.
     pub toolchains: ToolchainSettings,
@@ -24,7 +24,7 @@ pub struct DirectoryToShare {
 #[derive(Debug)]
 pub(crate) struct SharedDirectory {
     project: Project,
-    /// Where it was when it was lent.
+    /// Where it was when it was shared.
     path: PathBuf,
 }
 
@@ -40,13 +40,13 @@ impl SharedDirectory {
 
 impl Workspaces {
     /// With a directory of the machine's user that callers may work in.
-    pub(crate) fn lending(mut self, directory: Option<&Path>) -> Result<Self> {
-        self.lent = directory.map(|it| self.lend(it)).transpose()?;
+    pub(crate) fn sharing(mut self, directory: Option<&Path>) -> Result<Self> {
+        self.shared = directory.map(|it| self.share(it)).transpose()?;
         Ok(self)
     }
 
-    pub(crate) fn lent(&self) -> Option<&SharedDirectory> {
-        self.lent.as_ref()
+    pub(crate) fn shared(&self) -> Option<&SharedDirectory> {
+        self.shared.as_ref()
     }
 
     pub(crate) fn adopt(&self, space: &SpaceId, path: &Path) -> Result<Project> {
@@ -55,51 +55,51 @@ impl Workspaces {
     }
 
     /// Refused where `glovebox run` refuses to work.
-    fn lend(&self, directory: &Path) -> Result<SharedDirectory> {
+    fn share(&self, directory: &Path) -> Result<SharedDirectory> {
         let project = self.adopt(&SpaceId::local(), directory)?;
         let path = project.path()?;
         Ok(SharedDirectory { project, path })
     }
 
-    /// What is lent under this id.
-    pub(crate) fn lent_as(&self, space: &SpaceId, id: &ProjectId) -> Option<&SharedDirectory> {
+    /// What is shared under this id.
+    pub(crate) fn shared_as(&self, space: &SpaceId, id: &ProjectId) -> Option<&SharedDirectory> {
         let local = *space == SpaceId::local();
-        self.lent().filter(|lent| local && lent.id() == id)
+        self.shared().filter(|shared| local && shared.id() == id)
     }
 
-    /// What is lent from this place.
-    pub(crate) fn lent_at(&self, space: &SpaceId, path: &Path) -> Option<&SharedDirectory> {
+    /// What is shared from this place.
+    pub(crate) fn shared_at(&self, space: &SpaceId, path: &Path) -> Option<&SharedDirectory> {
         let local = *space == SpaceId::local();
-        self.lent().filter(|lent| local && lent.path == path)
+        self.shared().filter(|shared| local && shared.path == path)
     }
 
-    pub(crate) fn project_of(&self, lent: &SharedDirectory) -> Result<Project> {
+    pub(crate) fn project_of(&self, shared: &SharedDirectory) -> Result<Project> {
         self.instance
             .layout(&SpaceId::local())?
-            .adopt_again(&lent.project)
+            .adopt_again(&shared.project)
     }
 
-    /// A directory that is named, and not lent, is nobody's here.
-    pub(crate) fn lent_only(&self, space: &SpaceId, path: &Path) -> Result<Project> {
-        match self.lent_at(space, path) {
-            Some(lent) => self.project_of(lent),
+    /// A directory that is named, and not shared, is nobody's here.
+    pub(crate) fn shared_only(&self, space: &SpaceId, path: &Path) -> Result<Project> {
+        match self.shared_at(space, path) {
+            Some(shared) => self.project_of(shared),
             None => Err(Error::new(
                 Code::Conflict,
                 Stage::Resolve,
-                "a directory of the machine's user is not lent to this server",
+                "a directory of the machine's user is not shared with this server",
             )
             .hint("name a workspace that it keeps")
             .hint("or run it where the directory is: `glovebox run`")),
         }
     }
 
-    /// A call for what is lent says where that is, as one of `glovebox run` does: whoever goes on
+    /// A call for what is shared says where that is, as one of `glovebox run` does: whoever goes on
     /// with it later, here or there, finds it.
     pub(crate) fn lead(&self, call: &mut Call) {
         if let WorkspaceRef::Project(id) = &call.workspace
-            && let Some(lent) = self.lent_as(&call.ids.space_id, id)
+            && let Some(shared) = self.shared_as(&call.ids.space_id, id)
         {
-            call.workspace = WorkspaceRef::Adopted(lent.path().to_owned());
+            call.workspace = WorkspaceRef::Adopted(shared.path().to_owned());
         }
     }
 
@@ -110,6 +110,6 @@ impl Workspaces {
             return false;
         }
         let (space, project) = (&exec.ids.space_id, &exec.project_id);
-        !is_adopted(project) || self.lent_as(space, project).is_some()
+        !is_adopted(project) || self.shared_as(space, project).is_some()
     }
 }

@@ -65,7 +65,7 @@ impl Tool for SandboxCreate {
 
     async fn run(self, task: &Task) -> Done<SandboxInfo> {
         let mut body = json!({ "lifetime": self.lifetime });
-        // What outlives the call may not stay in a directory that is only lent.
+        // What outlives the call may not stay in a directory that is only shared.
         let own = Some(task.project.as_str()).filter(|it| !it.starts_with("cwd-"));
         put(&mut body, "project_id", self.project.as_deref().or(own));
         match self.lifetime {

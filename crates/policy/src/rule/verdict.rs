@@ -170,7 +170,7 @@ fn cover<'r>(verdict: &mut Verdict<'r>, allows: Vec<Hit<'r>>, facts: &Facts) {
         verdict.uncovered = Some(format!("{}: `{}`", veil.why, veil.source));
         return;
     }
-    // A wrapper may do more than run what is behind it; one that is allowed has not lent that to others.
+    // A wrapper may do more than run what is behind it; one that is allowed does not allow others.
     if let Some(segment) = facts.segments.iter().find(|it| !it.is_plainly_run()) {
         verdict.uncovered = Some(format!("no allow rule covers `{}`", segment.source));
         return;

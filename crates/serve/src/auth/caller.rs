@@ -22,8 +22,8 @@ pub(crate) struct Caller {
     credential: Option<TokenId>,
     /// Whose questions it answers, for a person at an agent's host.
     asker: Option<TokenName>,
-    /// The directory of the machine's user that is lent to it.
-    lent: Option<ProjectId>,
+    /// The directory of the machine's user that is shared with it.
+    shared: Option<ProjectId>,
     /// The person who has the state directory, at a command line.
     is_at_machine: bool,
 }
@@ -35,27 +35,27 @@ impl Caller {
             token,
             seed,
             asker: None,
-            lent: None,
+            shared: None,
             is_at_machine: false,
         }
     }
 
     /// Somebody on this machine, who needs no token in the store: whoever starts them could make one.
-    pub(super) fn of_machine(token: Token, seed: [u8; 32], lent: Option<ProjectId>) -> Self {
+    pub(super) fn of_machine(token: Token, seed: [u8; 32], shared: Option<ProjectId>) -> Self {
         Self {
             token,
             seed,
             credential: None,
             asker: None,
-            lent,
+            shared,
             is_at_machine: false,
         }
     }
 
-    pub(super) fn operator_of_machine(token: Token, lent: Option<ProjectId>) -> Self {
+    pub(super) fn operator_of_machine(token: Token, shared: Option<ProjectId>) -> Self {
         Self {
             is_at_machine: true,
-            ..Self::of_machine(token, [0; 32], lent)
+            ..Self::of_machine(token, [0; 32], shared)
         }
     }
 
@@ -65,7 +65,7 @@ impl Caller {
         Self {
             asker: Some(self.token.name.clone()),
             credential: self.credential.clone(),
-            lent: None,
+            shared: None,
             is_at_machine: false,
             token,
             seed,
@@ -99,14 +99,14 @@ impl Caller {
         self.is_at_machine.then(uid)
     }
 
-    pub(crate) fn lent(&self) -> Option<&ProjectId> {
-        self.lent.as_ref()
+    pub(crate) fn shared(&self) -> Option<&ProjectId> {
+        self.shared.as_ref()
     }
 
     /// Whether a workspace of this name is out of its reach: names of Glovebox's own are, but for
-    /// the one that it was lent.
+    /// the one that was shared with it.
     pub(crate) fn may_not_name(&self, project: &ProjectId) -> bool {
-        is_reserved(project) && self.lent.as_ref() != Some(project)
+        is_reserved(project) && self.shared.as_ref() != Some(project)
     }
 
     pub(crate) fn credential(&self) -> Option<&TokenId> {

@@ -7,16 +7,16 @@ use super::caller::Caller;
 use super::key::TokenKey;
 
 /// An agent in the space `local`. The same one has the same id each time, so that a request that it
-/// sends again after a restart is known again; what is lent to it tells apart those of different
+/// sends again after a restart is known again; what is shared with it tells apart those of different
 /// directories.
 pub(crate) fn at_host(
     key: &TokenKey,
     name: TokenName,
     user_id: Option<String>,
-    lent: Option<&ProjectId>,
+    shared: Option<&ProjectId>,
 ) -> Caller {
     let user = user_id.as_deref().unwrap_or_default();
-    let place = lent.map_or("", ProjectId::as_str);
+    let place = shared.map_or("", ProjectId::as_str);
     let parts = [name.as_str().as_bytes(), user.as_bytes(), place.as_bytes()];
     let seed = key.derive("seed of an agent at its host", &parts);
     let token = Token {
@@ -32,11 +32,11 @@ pub(crate) fn at_host(
         expires_at: None,
         revoked_at: None,
     };
-    Caller::of_machine(token, seed, lent.cloned())
+    Caller::of_machine(token, seed, shared.cloned())
 }
 
 /// The person who has the state directory, and started this process: an admin of the space `local`.
-pub(crate) fn operator_at_machine(name: TokenName, lent: Option<&ProjectId>) -> Caller {
+pub(crate) fn operator_at_machine(name: TokenName, shared: Option<&ProjectId>) -> Caller {
     let token = Token {
         token_id: id([0; 32]),
         name,
@@ -50,7 +50,7 @@ pub(crate) fn operator_at_machine(name: TokenName, lent: Option<&ProjectId>) -> 
         expires_at: None,
         revoked_at: None,
     };
-    Caller::operator_of_machine(token, lent.cloned())
+    Caller::operator_of_machine(token, shared.cloned())
 }
 
 /// Whoever is shown what this caller asks, and no more than answers it.

@@ -92,12 +92,12 @@ impl Asked {
         let is_task = value.sandbox_config.is_some();
         let key = key(caller, &mutation, value.request_id.clone());
         let order = Order::of_exec(value, caller)?;
-        let is_lent = order.project.is_some() && order.project.as_ref() == caller.lent();
+        let is_shared = order.project.is_some() && order.project.as_ref() == caller.shared();
         let may_clash = is_task
             || !order.call.secrets.is_empty()
             || order.call.simulation.is_some()
             || order.call.session.is_some()
-            || is_lent;
+            || is_shared;
         let submission = Submission {
             call: order.call,
             stdin: order.stdin,

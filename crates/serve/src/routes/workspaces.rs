@@ -43,11 +43,11 @@ pub(super) fn project(caller: &Caller, text: &str) -> Answer<ProjectId> {
     Ok(project)
 }
 
-/// What is lent is somebody's own: it is neither emptied nor removed.
+/// What is shared is somebody's own: it is neither emptied nor removed.
 fn ours(caller: &Caller, text: &str) -> Answer<ProjectId> {
     let project = project(caller, text)?;
     // Who owns it is told by the engine that it is theirs.
-    if caller.lent() != Some(&project) || caller.is_at_machine() {
+    if caller.shared() != Some(&project) || caller.is_at_machine() {
         return Ok(project);
     }
     Err(Failure::new(
@@ -75,8 +75,8 @@ pub(super) async fn list(
     });
     let mut projects = listed.await?;
     projects.retain(|project| !caller.may_not_name(project));
-    if let Some(lent) = caller.lent().filter(|it| !projects.contains(it)) {
-        projects.push(lent.clone());
+    if let Some(shared) = caller.shared().filter(|it| !projects.contains(it)) {
+        projects.push(shared.clone());
     }
     projects.truncate(filter.limit.unwrap_or(LISTED));
     let items = projects.into_iter();

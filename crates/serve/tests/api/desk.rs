@@ -1,4 +1,4 @@
-//! The API within one process, with a directory that is lent to its agent.
+//! The API within one process, with a directory that is shared with its agent.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,20 +50,20 @@ impl std::fmt::Debug for Said {
     }
 }
 
-/// The directory that is lent, in the test's own.
-pub(crate) const LENT: &str = "project";
+/// The directory that is shared, in the test's own.
+pub(crate) const SHARED: &str = "project";
 
-/// What is lent is `LENT` below the directory that comes back, made anew.
+/// What is shared is `SHARED` below the directory that comes back, made anew.
 pub(crate) fn place() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
-    std::fs::create_dir(directory.path().join(LENT)).unwrap();
+    std::fs::create_dir(directory.path().join(SHARED)).unwrap();
     directory
 }
 
 pub(crate) fn open_rules(
     spawner: Spawner,
     directory: &Path,
-    lent: PathBuf,
+    shared: PathBuf,
     homes: Vec<PathBuf>,
     config: &str,
 ) -> Result<Arc<Dispatcher>> {
@@ -76,12 +76,12 @@ pub(crate) fn open_rules(
         concurrency_ceiling: 4,
         secrets_key: KeySource::Usual,
         purpose: ServerPurpose::Callers,
-        loan: Some(DirectoryToShare {
+        shared: Some(DirectoryToShare {
             toolchains: ToolchainSettings {
-                host: toolchain::Host::of_process(&lent, None),
+                host: toolchain::Host::of_process(&shared, None),
                 mode: toolchain::Mode::Off,
             },
-            directory: lent,
+            directory: shared,
             homes,
         }),
     };
@@ -98,8 +98,8 @@ impl Desk {
     }
 
     pub(crate) fn of(spawner: Spawner, directory: tempfile::TempDir, config: &str) -> Self {
-        let lent = directory.path().join(LENT);
-        let dispatcher = open_rules(spawner, directory.path(), lent, Vec::new(), config).unwrap();
+        let shared = directory.path().join(SHARED);
+        let dispatcher = open_rules(spawner, directory.path(), shared, Vec::new(), config).unwrap();
         let agent = LocalAgent {
             name: "mcp".parse().unwrap(),
             user_id: Some("ann".to_owned()),
@@ -120,11 +120,11 @@ impl Desk {
     }
 
     pub(crate) fn project(&self) -> String {
-        self.dispatcher.lent_project().unwrap().to_string()
+        self.dispatcher.shared_project().unwrap().to_string()
     }
 
-    pub(crate) fn lent(&self) -> PathBuf {
-        self.directory.path().join(LENT)
+    pub(crate) fn shared(&self) -> PathBuf {
+        self.directory.path().join(SHARED)
     }
 
     pub(crate) fn send(&self, who: &Who, request: Request<Body>) -> Said {
@@ -148,10 +148,10 @@ impl Desk {
     }
 
     pub(crate) fn file(&self, path: &str) -> String {
-        std::fs::read_to_string(self.lent().join(path)).unwrap()
+        std::fs::read_to_string(self.shared().join(path)).unwrap()
     }
 
-    /// An exec of a line of shell on what is lent.
+    /// An exec of a line of shell on what is shared.
     pub(crate) fn run(&self, line: &str, also: &Value) -> Said {
         let mut body = crate::house::shell(line);
         body["project_id"] = Value::from(self.project());

@@ -53,7 +53,7 @@ impl House {
             host: host_facts(),
             concurrency_ceiling: 16,
             secrets_key: KeySource::Usual,
-            loan: None,
+            shared: None,
             purpose: ServerPurpose::Callers,
         };
         let dispatcher = Dispatcher::open(rules, spawner).unwrap();

@@ -20,10 +20,10 @@ mod events;
 mod execs;
 mod house;
 mod inside;
-mod lent;
 mod matrix;
 mod once;
 mod sandboxes;
+mod shared;
 mod slow;
 mod smuggling;
 mod spaces;
@@ -89,11 +89,11 @@ fn main() -> std::process::ExitCode {
         once::a_key_is_for_one_request,
         events::a_stream_can_be_taken_up_again,
         events::much_output_is_told_without_loss,
-        lent::what_is_lent_is_a_workspace_like_any_other,
-        lent::changes_of_what_is_lent_wait_are_applied_and_taken_back,
-        lent::nothing_else_of_the_machine_is_lent,
-        lent::a_home_and_the_system_are_never_lent,
-        lent::another_directory_in_its_place_is_not_lent,
+        shared::what_is_shared_is_a_workspace_like_any_other,
+        shared::changes_of_what_is_shared_wait_are_applied_and_taken_back,
+        shared::nothing_else_of_the_machine_is_shared,
+        shared::a_home_and_the_system_are_never_shared,
+        shared::another_directory_in_its_place_is_not_shared,
         inside::an_agent_asks_and_the_person_at_its_host_answers,
         inside::a_person_at_a_host_is_none_of_several,
         inside::an_operator_may_not_want_answers_from_hosts,

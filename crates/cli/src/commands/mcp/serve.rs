@@ -36,7 +36,7 @@ pub(super) fn run(global: &Global, args: &McpServeArgs) -> Result<Exit> {
     let spawner = fork_spawner()?;
     log::begin(LogFormat::Text, log::Usual::Warn)?;
     let rules = ServerConfig {
-        loan: loan(&context, &state, args)?,
+        shared: shared(&context, &state, args)?,
         purpose: ServerPurpose::Agent,
         state,
         database: place.database,
@@ -47,21 +47,21 @@ pub(super) fn run(global: &Global, args: &McpServeArgs) -> Result<Exit> {
         secrets_key: context.secrets_key()?,
     };
     let dispatcher = Dispatcher::open(rules, spawner)?;
-    let surface = match dispatcher.lent_directory() {
+    let surface = match dispatcher.shared_directory() {
         Some(_) => Surface::Local,
         None => Surface::Server,
     };
-    let command = context.session_command(surface, dispatcher.lent_directory())?;
+    let command = context.session_command(surface, dispatcher.shared_directory())?;
     dispatcher.start_sessions_with(command);
     log::mask_with(dispatcher.log_mask());
     context.report_recovered(dispatcher.recovered());
-    let (project, about) = match (&args.project, dispatcher.lent_project()) {
+    let (project, about) = match (&args.project, dispatcher.shared_project()) {
         (Some(project), _) => (
             project.to_string(),
             format!("You work on the workspace `{project}`, which Glovebox keeps."),
         ),
-        (None, Some(lent)) => (
-            lent.to_string(),
+        (None, Some(shared)) => (
+            shared.to_string(),
             "You work on the directory that your host has open; inside it is /workspace/work."
                 .to_owned(),
         ),
@@ -144,7 +144,7 @@ fn agent(name: &str) -> Result<LocalAgent> {
 
 /// The directory that was named, or the current one if it can be worked in: a host that stands in
 /// `/` or in a home has no project open.
-fn loan(
+fn shared(
     context: &Context<'_>,
     state: &StateDir,
     args: &McpServeArgs,

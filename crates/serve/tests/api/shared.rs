@@ -6,17 +6,17 @@ use glovebox_engine::Spawner;
 use glovebox_model::Code;
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, LENT, open_rules, place, request};
+use crate::desk::{Desk, SHARED, open_rules, place, request};
 use crate::house::House;
 
 /// As it is before each exec.
 const KEPT: &str = "[workspace]\nsnapshot_before = \"safe\"\n";
 
-pub(crate) fn what_is_lent_is_a_workspace_like_any_other() {
+pub(crate) fn what_is_shared_is_a_workspace_like_any_other() {
     let desk = Desk::open("");
     let project = desk.project();
     let base = format!("/v1/workspaces/{project}");
-    std::fs::write(desk.lent().join("a.txt"), "one\n").unwrap();
+    std::fs::write(desk.shared().join("a.txt"), "one\n").unwrap();
     // Read, write, search, list.
     assert_eq!(desk.get(&format!("{base}/files/a.txt")).text(), "one\n");
     let put = Request::builder()
@@ -64,10 +64,10 @@ pub(crate) fn what_is_lent_is_a_workspace_like_any_other() {
     desk.close();
 }
 
-pub(crate) fn changes_of_what_is_lent_wait_are_applied_and_taken_back() {
+pub(crate) fn changes_of_what_is_shared_wait_are_applied_and_taken_back() {
     let desk = Desk::open(KEPT);
     let base = format!("/v1/workspaces/{}", desk.project());
-    std::fs::write(desk.lent().join("a.txt"), "one\n").unwrap();
+    std::fs::write(desk.shared().join("a.txt"), "one\n").unwrap();
     // Simulated: nothing changes until it is applied.
     let simulated = desk.run("echo two > a.txt", &json!({"mode": "simulate"}));
     assert_eq!(simulated.status, 200, "{simulated:?}");
@@ -104,14 +104,14 @@ pub(crate) fn changes_of_what_is_lent_wait_are_applied_and_taken_back() {
     let undone = desk.post(&format!("{base}/undo"), &json!({}));
     assert_eq!(undone.status, 200, "{undone:?}");
     assert_eq!(desk.file("a.txt"), "three\n");
-    std::fs::write(desk.lent().join("a.txt"), "six\n").unwrap();
+    std::fs::write(desk.shared().join("a.txt"), "six\n").unwrap();
     let restored = desk.post(&format!("{base}/snapshots/{snapshot}/restore"), &json!({}));
     assert_eq!(restored.status, 200, "{restored:?}");
     assert_eq!(desk.file("a.txt"), "three\n");
     desk.close();
 }
 
-pub(crate) fn nothing_else_of_the_machine_is_lent() {
+pub(crate) fn nothing_else_of_the_machine_is_shared() {
     let spawner = Spawner::fork().unwrap();
     let desk = Desk::open("");
     let other = "cwd-0123456789abcdef";
@@ -128,7 +128,7 @@ pub(crate) fn nothing_else_of_the_machine_is_lent() {
     body["task_ref"] = json!({"conversation_id": desk.project()});
     let ran = desk.post("/v1/execs", &body).json();
     assert_ne!(ran["project_id"], json!(desk.project()), "{ran}");
-    // A server that lends nothing does not know it.
+    // A server that shares nothing does not know it.
     let (project, house) = (desk.project(), House::of(spawner, |_| {}));
     desk.close();
     let files = format!("/v1/workspaces/{project}/files");
@@ -139,16 +139,16 @@ pub(crate) fn nothing_else_of_the_machine_is_lent() {
     house.close();
 }
 
-pub(crate) fn a_home_and_the_system_are_never_lent() {
+pub(crate) fn a_home_and_the_system_are_never_shared() {
     let directory = place();
-    let lent = directory.path().join(LENT);
-    let home = vec![lent.clone()];
-    let refused = |lent: std::path::PathBuf, homes| {
+    let shared = directory.path().join(SHARED);
+    let home = vec![shared.clone()];
+    let refused = |shared: std::path::PathBuf, homes| {
         let spawner = Spawner::fork().unwrap();
-        let opened = open_rules(spawner, directory.path(), lent, homes, "");
+        let opened = open_rules(spawner, directory.path(), shared, homes, "");
         opened.err().map(|error| error.code)
     };
-    assert_eq!(refused(lent, home), Some(Code::WorkspaceRefused));
+    assert_eq!(refused(shared, home), Some(Code::WorkspaceRefused));
     for path in ["/", "/etc", "/usr/lib"] {
         let code = refused(path.into(), Vec::new());
         assert_eq!(code, Some(Code::WorkspaceRefused), "{path}");
@@ -159,17 +159,20 @@ pub(crate) fn a_home_and_the_system_are_never_lent() {
     assert_eq!(refused(missing, Vec::new()), Some(Code::WorkspaceRefused));
 }
 
-pub(crate) fn another_directory_in_its_place_is_not_lent() {
+pub(crate) fn another_directory_in_its_place_is_not_shared() {
     let directory = place();
-    let (lent, elsewhere) = (directory.path().join(LENT), directory.path().join("other"));
-    std::fs::write(lent.join("mine"), "mine\n").unwrap();
+    let (shared, elsewhere) = (
+        directory.path().join(SHARED),
+        directory.path().join("other"),
+    );
+    std::fs::write(shared.join("mine"), "mine\n").unwrap();
     std::fs::create_dir(&elsewhere).unwrap();
     std::fs::write(elsewhere.join("secret"), "secret\n").unwrap();
     let desk = Desk::at(directory, KEPT);
     let base = format!("/v1/workspaces/{}", desk.project());
     let moved = desk.directory.path().join("moved");
-    std::fs::rename(&lent, &moved).unwrap();
-    std::os::unix::fs::symlink(&elsewhere, &lent).unwrap();
+    std::fs::rename(&shared, &moved).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &shared).unwrap();
     let check = || {
         assert_eq!(desk.get(&format!("{base}/files/secret")).status, 404);
         assert_eq!(desk.get(&format!("{base}/files/mine")).text(), "mine\n");
@@ -188,9 +191,9 @@ pub(crate) fn another_directory_in_its_place_is_not_lent() {
     };
     check();
     // Also a real directory that has the name now.
-    std::fs::remove_file(&lent).unwrap();
-    std::fs::create_dir(&lent).unwrap();
+    std::fs::remove_file(&shared).unwrap();
+    std::fs::create_dir(&shared).unwrap();
     check();
-    assert_eq!(std::fs::read_dir(&lent).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(&shared).unwrap().count(), 0);
     desk.close();
 }
