@@ -245,6 +245,27 @@ fn each_agent_has_its_own_and_who_reads_may_not_type() {
     house.close();
 }
 
+/// A guess, and not that a command which says nothing wants to be typed to.
+#[test]
+fn a_shell_waits_for_input_and_the_silent_command_in_it_does_not() {
+    let house = House::open();
+    let mut body = on_terminal(&["bash", "--norc", "--noprofile"]);
+    body["exec"]["env"] = json!({"PS1": "ready> ", "TERM": "xterm-256color"});
+    let mut talk = house.start(&body);
+    talk.until("ready> ");
+    assert!(wait_until(PATIENCE, || talk.info()["waiting_for_input"] == true));
+    talk.submit("sleep 1000");
+    talk.until("sleep 1000");
+    let silent = || talk.info()["idle_ms"].as_u64() >= Some(500);
+    assert!(wait_until(PATIENCE, silent));
+    assert_eq!(talk.info()["waiting_for_input"], false, "{}", talk.text());
+    talk.keys(&["C-c"]);
+    talk.until("ready> ");
+    assert!(wait_until(PATIENCE, || talk.info()["waiting_for_input"] == true));
+    talk.kill();
+    house.close();
+}
+
 /// Asked once, a request has one session, however often it is sent.
 #[test]
 fn a_request_that_is_sent_again_starts_nothing() {

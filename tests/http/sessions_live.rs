@@ -107,7 +107,8 @@ fn a_websocket_types_and_hears_and_mistakes_end_nothing() {
             json!({"resize": {"columns": 0, "rows": 0}}),
             "invalid_argument",
         ),
-        (json!({"signal": {"signal": "NONE"}}), "invalid_argument"),
+        (json!({"signal": "NONE"}), "invalid_argument"),
+        (json!({"close_input": false}), "invalid_argument"),
         (json!({"no": "such"}), "invalid_argument"),
     ] {
         ears.say(&wrong);
@@ -118,7 +119,7 @@ fn a_websocket_types_and_hears_and_mistakes_end_nothing() {
     ears.say(&json!({"input": {"submit": JOB.0}}));
     hear(&mut ears, &mut read, JOB.1);
     read.clear();
-    ears.say(&json!({"signal": {"signal": "INT"}}));
+    ears.say(&json!({"signal": "INT"}));
     hear(&mut ears, &mut read, "ready> ");
     ears.say(&json!({"input": {"submit": "exit 6"}}));
     let mut other = String::new();

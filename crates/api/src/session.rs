@@ -233,8 +233,9 @@ pub struct SessionSignal {
 pub enum SessionMessage {
     Input(SessionInput),
     Resize(TerminalSize),
-    Signal(SessionSignal),
-    /// Whatever it is set to.
+    /// By its name or number.
+    Signal(String),
+    /// `true`: no more input comes.
     CloseInput(bool),
 }
 

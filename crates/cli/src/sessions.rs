@@ -56,6 +56,11 @@ impl Sessions {
 
     /// By its id, its client id, or enough of the beginning of its id.
     pub(crate) fn find(&self, name: &str) -> Result<SessionInfo> {
+        if name.is_empty() {
+            let message = "the name of the session is empty";
+            return Err(Error::new(Code::InvalidArgument, Stage::Parse, message)
+                .hint("`glovebox session ls` lists sessions with their ids"));
+        }
         match self.0.get(Target::new(SESSIONS).segment(name)) {
             Err(error) if error.code == Code::NotFound => self.look_for(name, error),
             found => found,

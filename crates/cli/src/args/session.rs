@@ -18,7 +18,7 @@ use crate::attach::DetachKeys;
 /// found again by its id. At a server with `--server`, else on this machine.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  glovebox session start -- npm run dev
+  glovebox session start --terminal -- psql
   glovebox session ls
   glovebox session log e_3f0c --follow
   glovebox session send e_3f0c --enter 'print(6*7)'
@@ -103,7 +103,7 @@ pub(crate) struct LifeOptions {
 /// program's, as with `glovebox run`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  glovebox session start -- python3 -m http.server
+  glovebox session start -- tail -f log
   glovebox session start --terminal --size 120x40 -- vim notes.txt
   glovebox session start --idle-timeout 30m --attach -- bash
   glovebox --server http://127.0.0.1:7070 session start --project demo --json -- python3 -i")]

@@ -126,7 +126,11 @@ pub(crate) fn attach(attachment: Attachment) -> Result<Parted> {
     let size = size();
     match shows {
         // Before the picture is asked for, which has this size then.
-        Shows::Screen => drop(link.sessions.resize(&link.id, size, || false)?),
+        Shows::Screen => {
+            link.sessions.resize(&link.id, size, || false)?;
+            // What stands in the window can be scrolled back to.
+            link.drawing.draw(&b"\r\n".repeat(size.rows.into()));
+        }
         Shows::Everything(before) if before == size => {}
         Shows::Everything(_) => drop(keyboard.put(Typed::Size(size))),
     }

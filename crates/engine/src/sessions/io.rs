@@ -81,6 +81,8 @@ struct Output {
     size: Option<TerminalSize>,
     modes: KeyModes,
     alternate: bool,
+    /// The cursor stands behind something.
+    within_line: bool,
     input_closed: bool,
     running: bool,
     finished: bool,
@@ -112,6 +114,7 @@ impl SessionIo {
                 size: terms.terminal,
                 modes: KeyModes::default(),
                 alternate: false,
+                within_line: false,
                 input_closed: false,
                 running: false,
                 finished: false,
@@ -216,7 +219,7 @@ impl SessionIo {
         if self.waiting.load(Ordering::SeqCst) > 0 {
             std::thread::sleep(STEP_BACK);
         }
-        let (modes, alternate) = {
+        let (modes, alternate, within_line) = {
             let mut screen = locked(screen);
             let begun = Instant::now();
             for piece in bytes.chunks(DRAWN_UNTIMED) {
@@ -226,10 +229,15 @@ impl SessionIo {
                     break;
                 }
             }
-            (screen.modes(), screen.is_alternate())
+            (
+                screen.modes(),
+                screen.is_alternate(),
+                screen.is_within_line(),
+            )
         };
         let mut output = locked(&self.output);
         (output.modes, output.alternate) = (modes, alternate);
+        output.within_line = within_line;
         self.drawn.store(offset, Ordering::Relaxed);
         self.changed.notify_all();
     }
@@ -269,12 +277,17 @@ impl SessionIo {
     }
 
     /// A prompt is a line that has not ended; a program that edits lines asks for marks around what is
-    /// pasted while it reads; an editor has the whole screen.
+    /// pasted while it reads; an editor has the whole screen. Until it had time to answer what was typed
+    /// nothing is known.
     fn seems_to_wait(&self, output: &Output) -> bool {
-        if !output.running || output.put_out.elapsed() < QUIET {
+        if !output.running || output.active.elapsed() < QUIET {
             return false;
         }
-        let prompts = output.stdout.last().is_some_and(|last| last != b'\n');
+        let prompts = match self.screen {
+            // What is put out before a command runs may be more than the end of the line.
+            Some(_) => output.within_line,
+            None => output.stdout.last().is_some_and(|last| last != b'\n'),
+        };
         prompts || output.modes.bracketed_paste || output.alternate
     }
 

@@ -123,6 +123,10 @@ impl Screen {
     }
 
     /// A program has the whole screen.
+    pub(super) fn is_within_line(&self) -> bool {
+        self.parser.screen().cursor_position().1 > 0
+    }
+
     pub(super) fn is_alternate(&self) -> bool {
         self.parser.screen().alternate_screen()
     }

@@ -24,7 +24,7 @@ use crate::body::{Query, parse};
 use crate::failure::{Answer, Failure, discreet};
 use crate::listen::Line;
 use crate::mask;
-use glovebox_api::SessionMessage;
+use glovebox_api::{SessionMessage, SessionSignal};
 
 /// Of one message of a client: a large text that is pasted, in JSON.
 const MESSAGE_BYTES: usize = 8 << 20;
@@ -110,8 +110,12 @@ impl Client {
         let what = match parse(bytes)? {
             SessionMessage::Input(input) => SessionOrder::Type { input, once: None },
             SessionMessage::Resize(size) => SessionOrder::Resize(size),
-            SessionMessage::Signal(signal) => SessionOrder::Signal(signal),
-            SessionMessage::CloseInput(_) => SessionOrder::CloseInput,
+            SessionMessage::Signal(signal) => SessionOrder::Signal(SessionSignal { signal }),
+            SessionMessage::CloseInput(true) => SessionOrder::CloseInput,
+            SessionMessage::CloseInput(false) => {
+                let message = "`close_input` closes the input, which cannot be taken back";
+                return Err(Failure::invalid(message).hint("say `true`, or leave it out"));
+            }
         };
         // A token that was revoked a moment ago types nothing.
         if !self.app.auth().is_still_good(&self.app, &self.caller).await {

@@ -142,7 +142,7 @@ pub(super) fn signal(
 }
 
 pub(super) fn kill(global: &Global, sessions: &Sessions, names: &[String]) -> Result<Exit> {
-    each(names, |name| {
+    each(global, names, |name| {
         let info = sessions.kill(&sessions.find(name)?.session_id)?;
         if global.json {
             stdout::json(&info)?;
@@ -155,7 +155,7 @@ pub(super) fn kill(global: &Global, sessions: &Sessions, names: &[String]) -> Re
 }
 
 pub(super) fn remove(global: &Global, sessions: &Sessions, names: &[String]) -> Result<Exit> {
-    each(names, |name| {
+    each(global, names, |name| {
         let info = sessions.find(name)?;
         sessions.remove(&info.session_id)?;
         if global.json {
@@ -168,13 +168,13 @@ pub(super) fn remove(global: &Global, sessions: &Sessions, names: &[String]) -> 
 }
 
 /// One that fails is told and does not stop the rest; the last failure counts.
-fn each(names: &[String], does: impl Fn(&str) -> Result<()>) -> Result<Exit> {
+fn each(global: &Global, names: &[String], does: impl Fn(&str) -> Result<()>) -> Result<Exit> {
     let mut failed = None;
     for name in names {
         if let Err(error) = does(name)
             && let Some(earlier) = failed.replace(error)
         {
-            render::error(&earlier, false);
+            render::error(&earlier, global.json);
         }
     }
     failed.map_or(Ok(Exit::SUCCESS), Err)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use glovebox_api::{SessionOptions, SessionState};
 use glovebox_model::{Code, Error, Exec, ExecId, Program, Result, Stage, Status};
 
-use super::start::{begin, waits_for_people};
+use super::start::{Permitted, begin, waits_for_people};
 use crate::args::{Global, LifeOptions, RunOptions, SessionAttachArgs};
 use crate::attach::{self, Attachment, DetachKeys, Parted, Shows, require_terminal};
 use crate::commands::execute::{Report, tell_end};
@@ -49,12 +49,14 @@ pub(crate) fn run_at_terminal(global: &Global, asked: AtTerminal) -> Result<Exit
         begun.sessions.kill(&id)?;
         return Ok(Exit::CANCELED);
     }
-    let waits = begun.waits_for_people(global, no_wait)?;
-    if waits && no_wait {
-        return Ok(Exit::WAITING);
+    let permitted = begun.permitted(global, no_wait)?;
+    match permitted {
+        Permitted::TakenBack => return Ok(Exit::CANCELED),
+        Permitted::Later if no_wait => return Ok(Exit::WAITING),
+        Permitted::Later | Permitted::Yes => {}
     }
     let sessions = begun.sessions;
-    if waits && !is_answered(&sessions, &id, &presses)? {
+    if permitted == Permitted::Later && !is_answered(&sessions, &id, &presses)? {
         sessions.kill(&id)?;
         return Ok(Exit::CANCELED);
     }

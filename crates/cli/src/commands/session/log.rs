@@ -42,7 +42,9 @@ pub(super) fn run(
         let missing = output.stdout.offset.saturating_sub(from.stdout)
             + output.stderr.offset.saturating_sub(from.stderr);
         let empty = output.stdout.content.is_empty() && output.stderr.content.is_empty();
+        let is_first = from == From::default();
         let reader = match global.json {
+            true if empty && !complete && !is_first => Reader::Listening,
             true => stdout::json(&output)?,
             false => {
                 if missing > 0 && !global.quiet {

@@ -1,14 +1,16 @@
 //! `glovebox session start`, and how a session is started by whatever command.
 
 use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use glovebox_api::{ExecRequest, SessionInfo, SessionOptions, SessionOutput};
 use glovebox_engine::Dispatcher;
-use glovebox_model::{Code, Error, Program, Result, Stage, Status, WorkspaceRef};
+use glovebox_model::{Code, Error, ExecId, Program, Result, Stage, Status, WorkspaceRef};
 
-use super::approver;
+use super::approver::{self, Asked};
 use super::at_terminal::{AtTerminal, run_at_terminal};
 use crate::args::{Global, LifeOptions, RunOptions, SessionStartArgs};
 use crate::commands::execute::{call, tell_end};
@@ -16,9 +18,13 @@ use crate::commands::run::program;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::progress_meter::ProgressLine;
-use crate::sessions::{Sessions, bytes_of};
+use crate::sessions::{From, Sessions, bytes_of};
 use crate::terminal_filter::{Passing, TerminalFilter};
-use crate::{render, stdout};
+use crate::{interrupt, render, stdout};
+
+/// How long the first output is waited for if nothing is said, and how often it is looked for.
+const YIELD: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(50);
 
 pub(super) fn run(global: &Global, args: SessionStartArgs) -> Result<Exit> {
     let program = program(args.command)?;
@@ -39,6 +45,8 @@ pub(super) fn run(global: &Global, args: SessionStartArgs) -> Result<Exit> {
             },
         );
     }
+    // The id is told before anything is waited for.
+    let patience = args.yield_ms.map_or(YIELD, Duration::from_millis);
     let asked = SessionOptions {
         terminal: match (args.terminal, args.no_terminal) {
             (true, _) => Some(true),
@@ -46,42 +54,87 @@ pub(super) fn run(global: &Global, args: SessionStartArgs) -> Result<Exit> {
             (false, false) => None,
         },
         size: args.size,
-        yield_ms: args.yield_ms,
+        yield_ms: Some(0),
         ..SessionOptions::default()
     };
     let no_wait = options.exec.no_wait;
+    let (presses, _asker) = interrupt::presses()?;
     let begun = begin(global, options, &args.life, asked, program)?;
-    tell(global, begun, no_wait)
+    tell(global, begun, no_wait, (patience, &presses))
 }
 
-fn tell(global: &Global, begun: Begun, no_wait: bool) -> Result<Exit> {
-    let info = begun.output.session.clone();
-    let waits = begun.waits_for_people(global, no_wait)?;
+fn tell(
+    global: &Global,
+    begun: Begun,
+    no_wait: bool,
+    (patience, presses): (Duration, &OwnedFd),
+) -> Result<Exit> {
+    let permitted = begun.permitted(global, no_wait)?;
+    if permitted == Permitted::TakenBack {
+        return Ok(Exit::CANCELED);
+    }
     let Begun {
-        sessions, output, ..
+        sessions,
+        mut output,
+        ..
     } = begun;
+    let id = output.session.session_id.clone();
+    if !global.json {
+        stdout::text(&format!("{id}\n"))?;
+    }
+    let mut interrupted = false;
+    if permitted == Permitted::Yes {
+        (output, interrupted) = first_output(&sessions, &id, patience, presses)?;
+    }
+    let info = output.session.clone();
     if global.json {
         stdout::json(&output)?;
-    } else {
-        stdout::text(&format!("{}\n", info.session_id))?;
-        if !global.quiet {
-            let mut filter = TerminalFilter::new(Passing::Text);
-            let mut first = filter.pass(&bytes_of(output.stdout)?);
-            first.extend(filter.pass(&bytes_of(output.stderr)?));
-            first.extend(filter.reset());
-            // The first words are a courtesy.
-            let _ = std::io::stderr().write_all(&first);
-        }
+    } else if !global.quiet {
+        let mut filter = TerminalFilter::new(Passing::Text);
+        let mut first = filter.pass(&bytes_of(output.stdout)?);
+        first.extend(filter.pass(&bytes_of(output.stderr)?));
+        first.extend(filter.reset());
+        // The first words are a courtesy.
+        let _ = std::io::stderr().write_all(&first);
     }
-    if waits {
+    if permitted == Permitted::Later {
         return Ok(Exit::WAITING);
+    }
+    if interrupted && !info.state.is_final() {
+        render::note(&format!(
+            "`{id}` goes on: `glovebox session kill {id}` ends it"
+        ));
+        return Ok(Exit::CANCELED);
     }
     if !info.state.is_final() {
         return Ok(Exit::SUCCESS);
     }
-    let record = sessions.record(&info.session_id)?;
+    let record = sessions.record(&id)?;
     tell_end(global, &record);
     Ok(Exit::of_record(&record))
+}
+
+/// As soon as its program waits for input or has ended, and after this long at the latest; whether
+/// somebody did not want to wait.
+fn first_output(
+    sessions: &Sessions,
+    id: &ExecId,
+    patience: Duration,
+    presses: &OwnedFd,
+) -> Result<(SessionOutput, bool)> {
+    let deadline = Instant::now() + patience;
+    loop {
+        let output = sessions.output_surely(id, From::default(), Duration::ZERO)?;
+        let session = &output.session;
+        let has_any = session.stdout.end + session.stderr.end > 0;
+        let left = deadline.saturating_duration_since(Instant::now());
+        if output.complete || (has_any && session.waiting_for_input) || left.is_zero() {
+            return Ok((output, false));
+        }
+        if interrupt::is_pressed_within(presses, LOOK.min(left)) {
+            return Ok((output, true));
+        }
+    }
 }
 
 /// One that was started just now.
@@ -168,17 +221,54 @@ fn refused(flag: &str) -> Error {
     Error::new(Code::InvalidArgument, Stage::Parse, message)
 }
 
+/// Whether a session may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Permitted {
+    Yes,
+    /// It waits for a person.
+    Later,
+    /// The person at this terminal took it back; nothing of it is left.
+    TakenBack,
+}
+
 impl Begun {
-    /// Asks the person at this terminal where they may answer. Whether it goes on waiting.
-    pub(super) fn waits_for_people(&self, global: &Global, no_wait: bool) -> Result<bool> {
+    /// Asks the person at this terminal where they may answer. Without a server nobody else can: where
+    /// there is nobody to ask it is refused, as a run is.
+    pub(super) fn permitted(&self, global: &Global, no_wait: bool) -> Result<Permitted> {
         let info = &self.output.session;
+        let id = &info.session_id;
         if info.status == Status::AwaitingApproval
-            && let (Some(dispatcher), false) = (&self.dispatcher, no_wait)
-            && approver::ask(dispatcher, &self.sessions.record(&info.session_id)?)?
+            && let Some(dispatcher) = &self.dispatcher
         {
-            return Ok(false);
+            let asked = match no_wait {
+                true => Asked::Nowhere,
+                false => approver::ask(dispatcher, &self.sessions.record(id)?)?,
+            };
+            match asked {
+                Asked::Answered => return Ok(Permitted::Yes),
+                Asked::Later => {}
+                Asked::Closed => {
+                    self.sessions.kill(id)?;
+                    return Ok(Permitted::TakenBack);
+                }
+                Asked::Nowhere => {
+                    self.sessions.kill(id)?;
+                    let message = "policy asks a person first, and nobody can be asked here";
+                    return Err(
+                        Error::new(Code::ApprovalUnavailable, Stage::Obtain, message)
+                            .hint(
+                                "start it at a terminal, without `--no-wait`: you are asked there",
+                            )
+                            .hint("or at a server, where another person answers")
+                            .of_exec(id.clone()),
+                    );
+                }
+            }
         }
-        waits_for_people(global, &self.sessions, info)
+        Ok(match waits_for_people(global, &self.sessions, info)? {
+            true => Permitted::Later,
+            false => Permitted::Yes,
+        })
     }
 }
 
