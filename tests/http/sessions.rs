@@ -338,6 +338,38 @@ fn what_is_typed_unseen_and_what_is_secret_is_in_no_file() {
     house.close();
 }
 
+/// A program that pauses in the middle of a secret: what could not wait is out, the rest is not.
+#[test]
+fn a_secret_that_is_put_out_slowly_is_not_put_out_whole() {
+    const GRANTED: &str = "granted-8Lm2cQpRt";
+    let house = House::open();
+    let value = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, GRANTED);
+    let admin = house.server.client();
+    let body = json!({"value_base64": value});
+    let kept = admin.send("PUT", "/v1/secrets/key", Some(&body));
+    assert!(matches!(kept.status, 200 | 201), "{}", kept.text());
+    let mut talk = house.start(&bash());
+    talk.until("ready> ");
+    let (begin, end) = GRANTED.split_at(9);
+    talk.submit(&format!(
+        "printf %s {begin}; read rest; printf %s {end}; echo .done"
+    ));
+    // Its beginning is let out: nothing else of this line is.
+    talk.until(".done\r\n");
+    talk.until(begin);
+    talk.submit("");
+    talk.until(".done\r\n");
+    assert!(
+        !talk.text().replace("\r\n", "").contains(GRANTED),
+        "{}",
+        talk.text()
+    );
+    talk.submit("exit");
+    talk.until_end();
+    assert_nowhere(&house.trial.state(), GRANTED.as_bytes());
+    house.close();
+}
+
 fn assert_nowhere(directory: &std::path::Path, secret: &[u8]) {
     for entry in still_there(fs::read_dir(directory)).into_iter().flatten() {
         let path = entry.expect("an entry").path();

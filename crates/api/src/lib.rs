@@ -14,6 +14,7 @@ mod confirmation;
 mod exec;
 mod file;
 mod input;
+pub mod json;
 mod legacy;
 mod network;
 mod of_call;

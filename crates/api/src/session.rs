@@ -189,6 +189,13 @@ pub struct SessionOutput {
     pub retry_after_ms: u64,
 }
 
+impl SessionOutput {
+    /// Whether there is nothing after these offsets, and may still be something.
+    pub fn has_nothing_since(&self, (stdout, stderr): (u64, u64)) -> bool {
+        !self.complete && self.stdout.next <= stdout && self.stderr.next <= stderr
+    }
+}
+
 /// What is typed. Exactly one of the fields.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

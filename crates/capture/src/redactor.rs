@@ -20,6 +20,8 @@ use crate::walk::{Outcome, Walk, in_head};
 pub struct Redactor {
     secrets: Secrets,
     held: Zeroizing<Vec<u8>>,
+    /// So many bytes of what is held are out already.
+    told: usize,
     state: State,
     /// Dumps are looked through first, as long as their lines are whole.
     dumped: Meant,
@@ -34,6 +36,7 @@ impl Redactor {
         Self {
             secrets,
             held: Zeroizing::default(),
+            told: 0,
             state: State::default(),
             dumped: Meant::new(How::Dumped),
             spelled: Meant::new(How::Spelled),
@@ -70,6 +73,20 @@ impl Redactor {
         }
         self.read_spelled(before, true, out);
         self.state = State::default();
+        self.told = 0;
+    }
+
+    /// Lets out what waits, for somebody who cannot wait any longer, and goes on looking: when it was the
+    /// beginning of a secret, the rest of it is masked.
+    pub fn release(&mut self, out: &mut Vec<u8>) {
+        if self.dumped.held() > 0 {
+            let lines = self.undumped(&[], true);
+            self.pass(&lines, out);
+        }
+        let before = out.len();
+        out.extend_from_slice(&self.held[self.told..]);
+        self.told = self.held.len();
+        self.read_spelled(before, true, out);
     }
 
     fn pass(&mut self, chunk: &[u8], out: &mut Vec<u8>) {
@@ -86,7 +103,7 @@ impl Redactor {
 
     /// How many bytes wait for what comes next.
     pub fn held(&self) -> usize {
-        self.held.len() + self.dumped.held() + self.spelled.held()
+        self.held.len() - self.told + self.dumped.held() + self.spelled.held()
     }
 
     /// How many markers came out.
@@ -135,16 +152,23 @@ impl Redactor {
             state,
             found,
             masked,
+            told,
             ..
         } = self;
-        state.read(secrets.needles(), bytes, is_whole, |piece| match piece {
-            Piece::Plain(range) => out.extend_from_slice(&bytes[range]),
+        let out_already = *told;
+        let read = state.read(secrets.needles(), bytes, is_whole, |piece| match piece {
+            Piece::Plain(range) => {
+                let from = range.start.max(out_already).min(range.end);
+                out.extend_from_slice(&bytes[from..range.end]);
+            }
             Piece::Secret(label) => {
                 out.extend_from_slice(secrets.marker(label).as_bytes());
                 found.get_or_insert(label);
                 *masked += 1;
             }
-        })
+        });
+        *told = out_already.saturating_sub(read);
+        read
     }
 }
 

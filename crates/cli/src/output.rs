@@ -142,7 +142,7 @@ impl Sink for Silent {
 
 /// One JSON value and a newline on standard output.
 pub(crate) fn json(value: &impl serde::Serialize) -> io::Result<()> {
-    let mut text = serde_json::to_vec(value)?;
-    text.push(b'\n');
-    io::stdout().write_all(&text)
+    let mut text = serde_json::to_string(value)?;
+    text.push('\n');
+    io::stdout().write_all(glovebox_api::json::for_terminals(&text).as_bytes())
 }

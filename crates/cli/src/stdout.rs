@@ -24,11 +24,11 @@ pub(crate) fn text(text: &str) -> Result<Reader> {
 
 /// One value and a newline.
 pub(crate) fn json(value: &impl Serialize) -> Result<Reader> {
-    let mut bytes = serde_json::to_vec(value).map_err(|error| {
+    let mut plain = serde_json::to_string(value).map_err(|error| {
         Error::new(Code::Internal, Stage::Close, "cannot print JSON").caused_by(error)
     })?;
-    bytes.push(b'\n');
-    write(&bytes)
+    plain.push('\n');
+    text(&glovebox_api::json::for_terminals(&plain))
 }
 
 pub(crate) fn settled(written: std::io::Result<()>) -> Result<Reader> {

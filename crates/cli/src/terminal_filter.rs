@@ -17,6 +17,8 @@ const _: () = assert!(size_of::<Parser>() > 1024);
 pub(crate) enum Passing {
     /// All that a program needs that has the terminal to itself.
     Drawing,
+    /// The same but for what makes a terminal type by itself: nobody reads that.
+    Showing,
     /// Text and colours, for output that is read later.
     Text,
 }
@@ -125,7 +127,9 @@ impl Writer {
     }
 
     fn set_mode(&mut self, mode: u16, on: bool) {
-        if !MODES.contains(&mode) {
+        // Not the mouse, the focus, marks around what is pasted.
+        let types = matches!(mode, 9 | 1000..=1016 | 2004);
+        if !MODES.contains(&mode) || (types && self.passing == Passing::Showing) {
             return;
         }
         match USUALLY_ON.contains(&mode) == on {
@@ -207,13 +211,13 @@ impl Perform for Writer {
         match (byte, self.passing) {
             (b'\t' | b'\n' | b'\r', _) => self.out.push(byte),
             (_, Passing::Text) => {}
-            (0x07 | 0x08, Passing::Drawing) => self.out.push(byte),
-            (0x0b | 0x0c, Passing::Drawing) => self.out.push(b'\n'),
-            (0x0e | 0x0f, Passing::Drawing) => {
+            (0x07 | 0x08, Passing::Drawing | Passing::Showing) => self.out.push(byte),
+            (0x0b | 0x0c, Passing::Drawing | Passing::Showing) => self.out.push(b'\n'),
+            (0x0e | 0x0f, Passing::Drawing | Passing::Showing) => {
                 self.changed.charset = true;
                 self.out.push(byte);
             }
-            (_, Passing::Drawing) => {}
+            (_, Passing::Drawing | Passing::Showing) => {}
         }
     }
 
@@ -224,19 +228,19 @@ impl Perform for Writer {
         match (between, last, self.passing) {
             ([], _, _) => self.plain_sequence(params, last),
             (_, _, Passing::Text) => {}
-            (b"?", 'h' | 'l', Passing::Drawing) => {
+            (b"?", 'h' | 'l', Passing::Drawing | Passing::Showing) => {
                 for mode in params.iter().filter(|it| it.len() == 1) {
                     self.set_mode(mode[0], last == 'h');
                 }
             }
-            (b" ", 'q', Passing::Drawing) => {
+            (b" ", 'q', Passing::Drawing | Passing::Showing) => {
                 if params.len() == 1 && params.iter().all(|it| it.len() == 1 && it[0] <= 6) {
                     self.changed.cursor_shape = true;
                     let shape = params.iter().map(|it| it[0]).sum::<u16>();
                     let _ = write!(self.out, "\x1b[{shape} q");
                 }
             }
-            (_, _, Passing::Drawing) => {}
+            (_, _, Passing::Drawing | Passing::Showing) => {}
         }
     }
 

@@ -5,7 +5,8 @@
 use std::ops::Deref;
 
 use glovebox_model::{
-    Code, Correlation, Error, Exec, Lifetime, ProjectId, Result, Sandbox, SpaceId, Stage, Token,
+    Code, Correlation, Error, Exec, Lifetime, ProjectId, Result, Role, Sandbox, SpaceId, Stage,
+    Token,
 };
 use glovebox_policy::Sight;
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,8 @@ pub struct Viewer {
     space: SpaceId,
     /// None: people, and an orchestrator. Everything of the space is there for them.
     agent: Option<Bound>,
+    /// Not an orchestrator either.
+    is_person: bool,
 }
 
 /// What an agent's token is bound to.
@@ -41,12 +44,21 @@ impl Viewer {
                 user: token.user_id.clone(),
                 conversation: token.conversation_id.clone(),
             }),
+            is_person: token.role != Role::Agent,
         }
     }
 
     /// The owner of the state directory, or the server itself.
     pub fn of_space(space: SpaceId) -> Self {
-        Self { space, agent: None }
+        Self {
+            space,
+            agent: None,
+            is_person: true,
+        }
+    }
+
+    pub(crate) fn is_person(&self) -> bool {
+        self.is_person
     }
 
     /// The only space whose things they can name.
@@ -81,6 +93,7 @@ impl Viewer {
                 user,
                 conversation: talk.filter(|_| vouched.proves_conversation()),
             }),
+            is_person: false,
         }
     }
 

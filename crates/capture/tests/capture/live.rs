@@ -1,6 +1,6 @@
 //! What is shown while it comes must not wait for nothing.
 
-use crate::secrets;
+use crate::{secrets, shown};
 
 #[test]
 fn what_no_secret_begins_with_comes_at_once() {
@@ -61,4 +61,41 @@ fn less_is_held_than_the_longest_form_has() {
             }
         }
     }
+}
+
+/// Who cannot wait gets the beginning, and never the whole.
+#[test]
+fn what_was_let_out_too_early_is_followed_by_a_mark() {
+    let value = b"sk-live-T0pS3cretV4lue_x9";
+    let secrets = secrets(&[("db", value)]);
+    for cut in 1..value.len() {
+        for second in cut..value.len() {
+            let mut redactor = secrets.redactor();
+            let mut out = Vec::new();
+            redactor.push(b"a ", &mut out);
+            redactor.push(&value[..cut], &mut out);
+            redactor.release(&mut out);
+            assert_eq!(redactor.held(), 0);
+            redactor.push(&value[cut..second], &mut out);
+            redactor.release(&mut out);
+            redactor.push(&value[second..], &mut out);
+            redactor.push(b" b", &mut out);
+            redactor.finish(&mut out);
+            let begun = shown(&value[..second]);
+            assert_eq!(
+                shown(&out),
+                format!("a {begun}[secret db] b"),
+                "{cut} {second}"
+            );
+        }
+    }
+    // What goes on otherwise comes out whole, and once.
+    let mut redactor = secrets.redactor();
+    let mut out = Vec::new();
+    for piece in [&b"sk-li"[..], b"ve-other sk-", b"x"] {
+        redactor.push(piece, &mut out);
+        redactor.release(&mut out);
+    }
+    redactor.finish(&mut out);
+    assert_eq!(shown(&out), "sk-live-other sk-x");
 }

@@ -78,6 +78,8 @@ pub(crate) struct RunInputs<'run> {
 /// was typed, and on a terminal for each letter.
 const HELD_FROM_TERMINAL: Duration = Duration::from_millis(50);
 const HELD_FROM_PIPE: Duration = Duration::from_millis(500);
+/// And so many bytes of one, which nothing else begins with by chance.
+const HELD_LONG: (usize, Duration) = (8, Duration::from_secs(2));
 
 /// Every byte goes to the file first, then to whoever watches; what is secret to neither.
 struct Tee<'io, 'run> {
@@ -103,7 +105,10 @@ impl Tee<'_, '_> {
 
     /// When what is held back goes on.
     fn release(&self) -> Option<Instant> {
-        Some(self.held_since? + self.held_at_most?)
+        let (enough, long) = HELD_LONG;
+        let is_much = self.masks.iter().flatten().any(|it| it.held() >= enough);
+        let at_most = self.held_at_most?;
+        Some(self.held_since? + if is_much { at_most.max(long) } else { at_most })
     }
 
     fn finish_masks(&mut self) {
@@ -158,7 +163,9 @@ impl Sink for Tee<'_, '_> {
     fn look(&mut self, now: Instant) {
         // Nothing followed what may have begun a secret.
         if self.release().is_some_and(|due| due <= now) {
-            self.finish_masks();
+            for stream in [Stream::Stdout, Stream::Stderr] {
+                self.masked(stream, Redactor::release);
+            }
             self.held_since = None;
         }
         self.live.look(now);

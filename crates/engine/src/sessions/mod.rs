@@ -21,6 +21,9 @@ use glovebox_model::{
     ApprovalMode, Code, Error, Exec, Result, SessionTerms, Stage, Status, TerminalSize,
 };
 use jiff::Timestamp;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{Signal, kill_process};
 
 pub(crate) use io::SessionIo;
 pub use keeper::keep_session;
@@ -76,14 +79,11 @@ pub struct PendingAnswer {
     needs_program: bool,
     /// May be done twice, or is done once however often it is asked.
     repeatable: bool,
+    /// The session is to end: also when its keeper does not answer.
+    ends: bool,
 }
 
 impl PendingAnswer {
-    /// Whether there is a keeper, which waits as long as it was asked to.
-    pub fn is_waited_for(&self) -> bool {
-        self.socket.is_some()
-    }
-
     /// What can be read once the answer is there, without blocking. None: the answer needs no waiting.
     pub fn watch(&self) -> std::io::Result<Option<UnixStream>> {
         let Some(socket) = &self.socket else {
@@ -105,6 +105,14 @@ impl PendingAnswer {
             .map_err(|error| gone().caused_by(error))?;
         match protocol::answer(&mut socket, PATIENCE, self.repeatable) {
             Err(error) if error.code == Code::NotFound => Ok(None),
+            // One that is stopped. Everything of the session ends with it.
+            Err(error) if self.ends && error.code == Code::Busy && is_silent(&socket) => {
+                let keeper = socket_peercred(&socket).ok().map(|it| it.pid);
+                match keeper.map(|it| kill_process(it, Signal::KILL)) {
+                    Some(Ok(())) => Ok(None),
+                    Some(Err(_)) | None => Err(error),
+                }
+            }
             answered => answered.map(Some),
         }
     }
@@ -128,6 +136,8 @@ impl Dispatcher {
         };
         let state = self.state();
         let (exec, replayed) = self.sessions.start(state.path(), submission, limits)?;
+        // Another process has opened its secrets; they are looked for in answers of this one.
+        self.masks_of(&exec)?;
         if exec.status != Status::PolicyDenied {
             return Ok((Seen::own(exec), replayed));
         }
@@ -205,6 +215,7 @@ impl Dispatcher {
             socket,
             needs_program,
             repeatable,
+            ends: kills,
         })
     }
 
@@ -240,6 +251,7 @@ impl Dispatcher {
             socket: self.put_to_keeper(exec, ask)?,
             needs_program: false,
             repeatable: true,
+            ends: false,
         })
     }
 
@@ -280,6 +292,7 @@ impl Dispatcher {
             socket: self.put_to_keeper(exec, Ask::Screen)?,
             needs_program: false,
             repeatable: true,
+            ends: false,
         })
     }
 
@@ -335,6 +348,12 @@ impl Dispatcher {
     }
 }
 
+/// Whether nothing at all came.
+fn is_silent(socket: &UnixStream) -> bool {
+    let mut watched = [PollFd::new(socket, PollFlags::IN)];
+    matches!(poll(&mut watched, Some(&Timespec::default())), Ok(0))
+}
+
 fn millis(long: Duration) -> u64 {
     u64::try_from(long.as_millis()).unwrap_or(u64::MAX)
 }
@@ -365,7 +384,7 @@ fn may_change(eyes: &Viewer, exec: &Exec) -> Result<()> {
 fn may_type(eyes: &Viewer, exec: &Exec) -> Result<()> {
     let profile = exec.policy_snapshot.as_ref();
     let asks = profile.is_some_and(|it| it.approval == ApprovalMode::Manual);
-    if !asks || eyes.agent().is_none() {
+    if !asks || eyes.is_person() {
         return Ok(());
     }
     let message = "policy asks people about everything (`approval = \"manual\"`), so no agent types into a session";
@@ -374,7 +393,6 @@ fn may_type(eyes: &Viewer, exec: &Exec) -> Result<()> {
 }
 
 fn signal_number(name: &str) -> Result<i32> {
-    use rustix::process::Signal;
     let unknown = || {
         let message = format!("there is no signal `{}`", name.escape_default());
         Error::new(Code::InvalidArgument, Stage::Parse, message)

@@ -1,7 +1,5 @@
 //! What a session's terminal showed, with its times: asciicast, as players of terminals read it.
 
-use std::fmt::Write;
-
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
@@ -160,9 +158,10 @@ impl Lines {
             return;
         }
         let seconds = at.duration_since(self.began).as_secs_f64().max(0.0);
-        let line = json!([seconds, "o", String::from_utf8_lossy(shown)]);
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "{line}");
+        let line = json!([seconds, "o", String::from_utf8_lossy(shown)]).to_string();
+        // It may be printed where it was played.
+        text.push_str(&glovebox_api::json::for_terminals(&line));
+        text.push('\n');
     }
 }
 

@@ -253,11 +253,20 @@ impl Follower {
                     return;
                 }
             }
+            let asked = Instant::now();
             let next = read(&self.app, self.exec.clone(), since(offsets, LOOK));
             let next = tokio::select! {
                 next = next => next,
                 () = self.send.closed() => return,
             };
+            // Where too many wait the keeper answers at once.
+            if next.as_ref().is_ok_and(|it| it.has_nothing_since(offsets)) {
+                let rest = LOOK.saturating_sub(asked.elapsed());
+                tokio::select! {
+                    () = tokio::time::sleep(rest) => {}
+                    () = self.send.closed() => return,
+                }
+            }
             output = match next {
                 Ok(output) => output,
                 // A client that comes back is told why.

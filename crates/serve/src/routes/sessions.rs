@@ -6,6 +6,8 @@ use axum::Json as Answered;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use glovebox_engine::{Dispatcher, PendingAnswer, Seen, SessionOrder, SessionRead};
 use glovebox_model::{Code, Exec, Result, Status, TerminalSize};
 use serde::Deserialize;
@@ -20,6 +22,7 @@ use crate::auth::{Caller, ReadsExecs, WritesExecs};
 use crate::body::{Json, Mutation, Query};
 use crate::failure::{Answer, Failure};
 use crate::idempotency::{Outcome, once, replayed};
+use crate::mask;
 use glovebox_api::{
     ExecRequest, SessionInfo, SessionInput, SessionList, SessionOutput, SessionScreen,
     SessionSignal, SessionState,
@@ -237,7 +240,13 @@ pub(super) async fn screen(
     let shown = answered(&app, asked, LATE, "screen", move |dispatcher, asked| {
         dispatcher.session_screen(&exec, asked)
     });
-    shown.await.map(Answered)
+    let mut screen = shown.await?;
+    // Before it is base64: what is found and replaced in that is none any more.
+    let secrets = app.secrets_of(&mask::whose(&caller)).await?;
+    if let Ok(drawn) = STANDARD.decode(&screen.redraw) {
+        screen.redraw = STANDARD.encode(secrets.redact(&drawn));
+    }
+    Ok(Answered(screen))
 }
 
 /// Type into a session
@@ -406,7 +415,7 @@ pub(super) async fn read(app: &App, exec: Seen<Exec>, read: SessionRead) -> Answ
         dispatcher.read_session(&of, read)
     });
     let (asked, patience) = (asked.await?, read.wait + LATE);
-    let is_waited_for = asked.is_waited_for();
+    let began = tokio::time::Instant::now();
     let output = answered(
         app,
         asked,
@@ -415,9 +424,11 @@ pub(super) async fn read(app: &App, exec: Seen<Exec>, read: SessionRead) -> Answ
         move |dispatcher, asked| dispatcher.session_output(&exec, read, asked),
     );
     let output = output.await?;
-    if !is_waited_for && !output.complete {
-        // It waits, or its end is not on record yet: there is no keeper to wait at.
-        tokio::time::sleep(read.wait.min(WITHOUT_KEEPER)).await;
+    if output.has_nothing_since((read.stdout, read.stderr)) {
+        // It waits, or its end is not on record yet: there is no keeper to wait at. Or so many wait there
+        // that it answers at once.
+        let least = read.wait.min(WITHOUT_KEEPER);
+        tokio::time::sleep(least.saturating_sub(began.elapsed())).await;
     }
     Ok(output)
 }

@@ -83,7 +83,7 @@ fn play(recording: impl BufRead, args: &SessionReplayArgs) -> Result<Exit> {
     // On a terminal only what a session may draw; elsewhere every byte.
     let mut filter = std::io::stdout()
         .is_terminal()
-        .then(|| TerminalFilter::new(Passing::Drawing));
+        .then(|| TerminalFilter::new(Passing::Showing));
     let mut now = 0.0;
     let mut interrupted = false;
     for line in lines {
