@@ -148,7 +148,11 @@ fn a_server_that_is_stopped_lengthens_no_limit() {
         assert_eq!(record["status"], "timed_out", "{column}: {record}");
         assert_eq!(record["limit_hit"], "wall", "{column}: {record}");
         let lasted = record["duration_ms"].as_u64().expect("its time");
-        assert!((2900..4500).contains(&lasted), "{column}: {record}");
+        let most = Duration::from_secs_f64(3.5 + late(column));
+        assert!(
+            lasted >= 2900 && u128::from(lasted) < most.as_millis(),
+            "{column}: {record}"
+        );
         assert!(last <= seconds(&record["ended_at"]), "{column}: {record}");
         // What ended in time has, however late the server hears of it.
         let order = sh("echo here; sleep 1");

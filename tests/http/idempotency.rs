@@ -217,6 +217,15 @@ fn sample(method: &str, route: &str, server: &Server, number: usize) -> Sample {
         assert_eq!(set.status, 200, "{}", set.text());
         name
     };
+    // One that has ended, or one that goes on.
+    let session = |command: &str| {
+        let body = json!({"project_id": project,
+            "exec": {"kind": "argv", "command": command, "args": ["1000"]},
+            "session": {"terminal": true, "yield_ms": if command == "true" { 60_000 } else { 0 }}});
+        let made = client.post("/v1/sessions", &body).json();
+        let id = made["session"]["session_id"].as_str();
+        id.unwrap_or_else(|| panic!("{made}")).to_owned()
+    };
     let of_agent = json!({"lifetime": "agent", "agent_id": format!("agent-{number}")});
     match (method, route) {
         ("post", "/v1/execs" | "/sandbox/execs") => Sample::json(route, exec),
@@ -309,6 +318,19 @@ fn sample(method: &str, route: &str, server: &Server, number: usize) -> Sample {
             let route = route.replace("{id}", &asked());
             Sample::json(&route, json!({"decision": "allow_once"}))
         }
+        ("post", "/v1/approvals/{id}/approve" | "/v1/approvals/{id}/deny") => {
+            Sample::json(&route.replace("{id}", &asked()), json!({}))
+        }
+        ("delete", "/v1/sessions/{id}") => Sample::plain(route.replace("{id}", &session("true"))),
+        ("post", route) if route.starts_with("/v1/sessions/{id}/") => {
+            let body = match route.rsplit('/').next().unwrap() {
+                "input" => json!({"text": "x"}),
+                "resize" => json!({"columns": 100, "rows": 40}),
+                "signal" => json!({"signal": "WINCH"}),
+                _ => return Sample::plain(route.replace("{id}", &session("sleep"))),
+            };
+            Sample::json(&route.replace("{id}", &session("sleep")), body)
+        }
         ("delete", "/v1/grants/{id}") => {
             let reply = format!("/v1/approvals/{}/reply", asked());
             let made = client.post(&reply, &json!({"decision": "allow_kind"}));
@@ -358,7 +380,8 @@ fn every_mutating_route_takes_a_key_and_answers_a_second_time_with_the_first_ans
     for (route, methods) in document["paths"].as_object().unwrap() {
         for method in methods.as_object().unwrap().keys() {
             // What is read from outside is read anew, and kept nowhere.
-            if method == "get" || route == "/v1/retrieve" {
+            // A session that is asked for again is shown as it is then; that has a test of its own.
+            if method == "get" || matches!(route.as_str(), "/v1/retrieve" | "/v1/sessions") {
                 continue;
             }
             number += 1;
@@ -394,6 +417,16 @@ fn every_mutating_route_takes_a_key_and_answers_a_second_time_with_the_first_ans
         }
     }
     assert!(number >= 10, "{number} mutating operations");
+    for session in client.get("/v1/sessions").json()["sessions"]
+        .as_array()
+        .unwrap()
+    {
+        let kill = format!(
+            "/v1/sessions/{}/kill",
+            session["session_id"].as_str().unwrap()
+        );
+        assert_eq!(client.post(&kill, &json!({})).status, 200);
+    }
     // Secrets of tokens are in no answer that was kept.
     let made = keyed(&client, "secret").post("/v1/tokens", &json!({"name": "s", "role": "agent"}));
     let secret = made.json()["secret"].as_str().unwrap().to_owned();

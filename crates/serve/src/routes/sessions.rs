@@ -189,9 +189,11 @@ pub(super) async fn remove(
     Path(id): Path<String>,
     mutation: Mutation,
 ) -> Answer<Response> {
-    let exec = find_session(&app, &caller, &id).await?;
-    let (work_app, eyes) = (app.clone(), caller.eyes());
+    let (work_app, work_caller) = (app.clone(), caller.clone());
+    // Looked for within: who asks again gets the first answer, also when it is gone.
     let work = async move {
+        let exec = find_session(&work_app, &work_caller, &id).await?;
+        let eyes = work_caller.eyes();
         let removed = work_app.ask("remove_session", move |dispatcher| {
             dispatcher.remove_session(&eyes, &exec)
         });
@@ -354,9 +356,9 @@ async fn ordered(
     mutation: Mutation,
     what: SessionOrder,
 ) -> Answer<Response> {
-    let exec = find_session(&app, &caller, &id).await?;
     let (work_app, work_caller) = (app.clone(), caller.clone());
     let work = async move {
+        let exec = find_session(&work_app, &work_caller, &id).await?;
         let info = order(&work_app, &work_caller, exec, what).await?;
         Outcome::json(StatusCode::OK, &info)
     };

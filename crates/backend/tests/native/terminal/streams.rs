@@ -1,6 +1,6 @@
 //! What a terminal carries both ways: its size, what is shown of what is typed, and how much.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::{ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -69,7 +69,7 @@ struct Watched<Look> {
     /// How often something came while there was no room.
     forced: usize,
     open: Cell<bool>,
-    look: Look,
+    look: RefCell<Look>,
 }
 
 impl<Look: FnMut(usize) -> Room> Watched<Look> {
@@ -78,7 +78,7 @@ impl<Look: FnMut(usize) -> Room> Watched<Look> {
             said: Vec::new(),
             forced: 0,
             open: Cell::new(true),
-            look,
+            look: RefCell::new(look),
         }
     }
 
@@ -98,19 +98,16 @@ impl<Look: FnMut(usize) -> Room> Sink for Watched<Look> {
         assert_eq!(stream, Stream::Stdout);
         self.forced += usize::from(!self.open.get());
         self.said.extend_from_slice(bytes);
-        self.open.set((self.look)(self.said.len()) == Room::Some);
     }
 
     fn has_room(&self) -> bool {
+        let room = (self.look.borrow_mut())(self.said.len());
+        self.open.set(room == Room::Some);
         self.open.get()
     }
 
     fn next_look(&self) -> Option<Instant> {
         Some(Instant::now())
-    }
-
-    fn look(&mut self, _now: Instant) {
-        self.open.set((self.look)(self.said.len()) == Room::Some);
     }
 }
 
